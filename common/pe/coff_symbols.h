@@ -1,0 +1,28 @@
+/* The COFF symbol table of mingw images (PE/COFF specification, "COFF Symbol
+ * Table"). */
+#ifndef APPULSE_PE_COFF_SYMBOLS_H
+#define APPULSE_PE_COFF_SYMBOLS_H
+
+#include "pe/image.h"
+
+/* A symbol defined in a section. */
+struct coff_symbol {
+	const char *name;      /* in the image's bytes or its arena */
+	struct rva rva;
+	struct file_off value; /* of its Value field: bytes from its section's start */
+	uint16_t section;      /* 1-based */
+	uint8_t storage_class; /* IMAGE_SYM_CLASS_*: 2 external, 3 static, 6 label */
+	bool is_function;      /* its type says function */
+};
+
+struct coff_symbols {
+	struct coff_symbol *data; /* in the image's arena, ascending by RVA, then file order */
+	uint32_t count;
+};
+
+/* Symbols of no section (absolute, debug, undefined) are left out.  MALFORMED
+ * when the table leaves the file; a single bad name is "?" instead. */
+enum status coff_symbols_read(struct image *image, struct coff_symbols *ret_symbols,
+			      struct diag *diag);
+
+#endif

@@ -1,0 +1,44 @@
+/* The function table (.pdata) and unwind information of x86-64
+ * (Microsoft Learn, "x64 exception handling"). */
+#ifndef APPULSE_PE_UNWIND_INFO_H
+#define APPULSE_PE_UNWIND_INFO_H
+
+#include "pe/image.h"
+
+/* One RUNTIME_FUNCTION. */
+struct runtime_function {
+	struct rva begin, end; /* end is exclusive */
+	struct rva unwind;     /* of its UNWIND_INFO, bit 0 clear */
+	struct rva site;       /* of this row; its fields stand at +0, +4, +8 */
+};
+
+struct function_table {
+	struct runtime_function *data; /* in the image's arena, in file order (ascending) */
+	uint32_t count;
+};
+
+/* Reads the exception directory.  MALFORMED when a row is out of order,
+ * overlaps another, leaves the sections, or its unwind information is not
+ * readable.  Rows of length zero are kept.  A row whose `unwind` has bit 0 set
+ * (indirection, "RUNTIME_FUNCTION_INDIRECT") is UNSUPPORTED. */
+enum status function_table_read(struct image *image, struct function_table *ret_table,
+				struct diag *diag);
+
+struct unwind_info {
+	struct rva rva;         /* of the structure */
+	uint8_t version, flags; /* UNWIND_* */
+	uint8_t prolog_size;    /* bytes */
+	uint8_t code_count;     /* 16-bit slots */
+	uint32_t size;          /* bytes up to the handler data, or the whole without a handler */
+	struct rva handler;      /* valid with EHANDLER or UHANDLER */
+	struct rva handler_site; /* of the field that holds it */
+	struct rva handler_data; /* first byte behind that field */
+	struct runtime_function chained; /* valid with CHAININFO; site is its own place */
+};
+
+/* Parses one UNWIND_INFO.  MALFORMED when it is cut off, its version is not 1
+ * or 2, or CHAININFO stands together with a handler. */
+enum status unwind_info_read(const struct image *image, struct rva rva,
+			     struct unwind_info *ret_info, struct diag *diag);
+
+#endif
