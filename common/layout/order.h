@@ -1,0 +1,41 @@
+/* Orders: permutations of the blocks of a graph.
+ *
+ * An order says which blocks are hot, and in which sequence they shall stand.
+ * It knows no addresses; placement (placement.h) gives them.
+ */
+#ifndef APPULSE_LAYOUT_ORDER_H
+#define APPULSE_LAYOUT_ORDER_H
+
+#include "base/diag.h"
+#include "base/vec.h"
+#include "graph/graph.h"
+#include "layout/profile.h"
+
+struct order {
+	VEC(uint32_t) blocks; /* ids of hot blocks, in the wanted sequence; no duplicates;
+	                       * pinned ones may be among them and stay where they are */
+	uint32_t unmatched;   /* touched addresses that are no function of this image */
+};
+
+/* The image's own order: no block is hot, nothing moves. */
+enum status order_original(const struct graph *graph, struct order *ret_order, struct diag *diag);
+
+/* All movable blocks in a random sequence that depends on `seed` alone (and the
+ * blocks): the same on every machine. */
+enum status order_random(const struct graph *graph, uint64_t seed, struct order *ret_order,
+			 struct diag *diag);
+
+/* Touched blocks by their first touch; docs/orders.md says how runs are weighed.
+ * Stable; ties by address. */
+enum status order_first_touch(const struct graph *graph, const struct profile *profile,
+			      struct order *ret_order, struct diag *diag);
+
+/* The functions that a file names, one a line: an RVA in hexadecimal with 0x, or
+ * a symbol's name; '#' begins a comment.  BAD_ORDER for a line that is neither
+ * an RVA inside a function nor a known name, with the line's number. */
+enum status order_from_file(const struct graph *graph, const char *text, size_t size,
+			    struct order *ret_order, struct diag *diag);
+
+void order_release(struct order *order);
+
+#endif

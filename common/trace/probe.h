@@ -1,0 +1,85 @@
+/* The contract between an instrumented image and the agent DLL.
+ *
+ * This header is compiled for the host and for Windows and includes nothing but
+ * stdint.h.  All fields are little-endian.
+ *
+ * In the image.  Every probed function i has one unit of 16 bytes:
+ *
+ *     unit i + 0:   push  i                   68 imm32
+ *     unit i + 5:   call  common              e8 rel32
+ *     unit i + 10:  jmp   [slots + 8 * i]     ff 25 disp32    the thunk
+ *
+ * Every reference to the function's start leads to its thunk.  Slot i holds at
+ * first the address of unit i, and after the first touch the address of the
+ * function.  Once in the image:
+ *
+ *     common:       push  rax                 50
+ *                   lea   rax, [probe_image]  48 8d 05 disp32
+ *                   call  [appulse_probe]     ff 15 disp32    through the import table
+ *                   pop   rax                 58
+ *                   ret   8                   c2 08 00
+ *
+ * So the unit runs on into its own thunk, and the slot leads to the function.
+ *
+ * In the agent.  appulse_probe is entered with
+ *
+ *     rax         -> struct probe_image
+ *     [rsp]       return address into common
+ *     [rsp + 8]   the caller's rax
+ *     [rsp + 16]  return address into unit i
+ *     [rsp + 24]  i, sign-extended to 64 bits
+ *     [rsp + 32]  what the stack held when the function was called
+ *
+ * and returns with every register, the flags and the whole vector state as it
+ * found them (callers inside one image need not follow the calling convention:
+ * GCC's -fipa-ra keeps values in volatile registers), after it has recorded the
+ * touch and made slot i lead to the function.  It may run in any thread, under
+ * the loader lock, in many threads at once for the same probe, and before any
+ * DllMain.
+ */
+#ifndef APPULSE_TRACE_PROBE_H
+#define APPULSE_TRACE_PROBE_H
+
+#include <stdint.h>
+
+#define PROBE_MAGIC 0x31455355504c5041ull /* "APLPUSE1" as bytes 41 50 4c 50 55 53 45 31 */
+
+enum {
+	PROBE_VERSION = 1,
+	PROBE_UNIT_BYTES = 16, /* a unit's stride and alignment */
+	PROBE_THUNK_OFFSET = 10, /* of the thunk in its unit */
+	PROBE_NAME_BYTES = 64,
+	PROBE_HASH_BYTES = 32,
+};
+
+/* The name under which the agent exports its entry. */
+#define PROBE_ENTRY "appulse_probe"
+
+/* The agent's file name unless --agent-name says otherwise. */
+#define PROBE_AGENT_DLL "appulse-agent.dll"
+
+/* The environment variable that names the folder for trace files. */
+#define PROBE_TRACE_FOLDER "APPULSE_TRACE_DIR"
+
+/* The section that an instrumented image is known by; it holds struct
+ * probe_image at its start, then the slots. */
+#define PROBE_DATA_SECTION ".apdata"
+#define PROBE_CODE_SECTION ".apcode"
+#define PROBE_META_SECTION ".apmeta"
+
+/* One for each instrumented image, in its writable data. */
+struct probe_image {
+	uint64_t magic;     /* PROBE_MAGIC */
+	uint32_t version;   /* PROBE_VERSION */
+	uint32_t count;     /* probes */
+	uint64_t base;      /* VA of the image's base, relocated */
+	uint64_t slots;     /* VA of uint64_t[count], relocated */
+	uint64_t functions; /* VA of uint32_t[count], relocated: each function's RVA, the
+			     * same in the original and in the instrumented image */
+	uint8_t hash[PROBE_HASH_BYTES]; /* SHA-256 of the original file */
+	char name[PROBE_NAME_BYTES];    /* the original's file name, UTF-8, NUL-terminated */
+	uint64_t state;     /* the agent's own; 0 when the image is loaded */
+	uint64_t reserved;  /* 0 */
+};
+
+#endif
