@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +151,8 @@ static enum status print_result(struct tool *tool, enum status status,
 		result_put_text(&r, step, "name", tool->progress.data[i].name);
 		/* To a tenth of a millisecond: more would be noise. */
 		result_put_real(&r, step, "seconds",
-				round(tool->progress.data[i].seconds * 1e4) / 1e4);
+				(double)(uint64_t)(tool->progress.data[i].seconds * 1e4 + 0.5) /
+					1e4);
 	}
 	printed = result_print(&r, stdout, diag);
 	result_release(&r);
