@@ -56,6 +56,10 @@ enum status db_begin(struct db *db, struct diag *diag);
 enum status db_commit(struct db *db, struct diag *diag);
 void db_rollback(struct db *db);
 
+/* Ends a transaction: commits when `status` is OK, else rolls back and keeps
+ * the diagnostic; returns the first failure. */
+enum status db_end(struct db *db, enum status status, struct diag *diag);
+
 /* "3.40.1", for --version. */
 const char *db_sqlite_version(void);
 
@@ -272,5 +276,18 @@ enum status db_load_profile(struct db *db, const struct sha256 *image,
 			    enum db_run_kind kind, struct db_profile *ret_profile,
 			    struct diag *diag);
 void db_profile_release(struct db_profile *profile);
+
+/* ---- merging ---- */
+
+/* What a merge added. */
+struct db_merged {
+	int64_t images, runs, traces, touches;
+};
+
+/* Adds all that the database at `path` holds and this one lacks.  The order of
+ * merges makes no difference to profiles, and merging again adds nothing.  Not
+ * inside a transaction. */
+enum status db_merge(struct db *db, const char *path, struct db_merged *ret_merged,
+		     struct diag *diag);
 
 #endif
