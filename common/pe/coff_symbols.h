@@ -20,8 +20,9 @@ struct coff_symbols {
 	uint32_t count;
 };
 
-/* Symbols of no section (absolute, debug, undefined) are left out.  MALFORMED
- * when the table leaves the file; a single bad name is "?" instead. */
+/* Symbols of no section (absolute, debug, undefined) and those beyond their
+ * section's end are left out.  MALFORMED when the table leaves the file; a
+ * single bad name is "?" instead. */
 enum status coff_symbols_read(struct image *image, struct coff_symbols *ret_symbols,
 			      struct diag *diag);
 

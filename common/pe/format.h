@@ -30,7 +30,7 @@ enum {
 	SECTION_EXECUTE = 0x20000000,
 	SECTION_READ = 0x40000000,
 };
-#define SECTION_WRITE 0x80000000u
+#define SECTION_WRITE 0x80000000u /* does not fit an enumerator of type int */
 
 /* Indices of the data directories. */
 enum {
@@ -73,7 +73,17 @@ enum {
 	FILE_HEADER_TIME_DATE_STAMP = 4,
 	FILE_HEADER_SYMBOL_TABLE = 8,
 	FILE_HEADER_SYMBOL_COUNT = 12,
+	FILE_HEADER_OPTIONAL_SIZE = 16,
 	FILE_HEADER_CHARACTERISTICS = 18,
+};
+
+/* Offsets of fields in a row of the section table ("Section Table"). */
+enum {
+	SECTION_VIRTUAL_SIZE = 8,
+	SECTION_VIRTUAL_ADDRESS = 12,
+	SECTION_RAW_SIZE = 16,
+	SECTION_RAW_POINTER = 20,
+	SECTION_CHARACTERISTICS = 36,
 };
 
 /* Base relocation types ("Base Relocation Types"). */

@@ -78,7 +78,8 @@ struct image {
 };
 
 /* Opens the image at `path`.  Statuses: IO, NO_MEMORY, NOT_PE, MACHINE,
- * MALFORMED, OVERLAP.  On failure nothing is owned. */
+ * MALFORMED, OVERLAP, UNSUPPORTED (a file beyond 4 GiB, names of imported DLLs
+ * that LIEF does not read).  On failure nothing is owned. */
 enum status image_open(struct image *image, const char *path, struct diag *diag);
 
 /* As image_open for bytes in memory, which must outlive the image. */
@@ -103,7 +104,10 @@ const uint8_t *image_bytes(const struct image *image, struct rva rva, uint32_t s
  * the headers); empty and failed when there is none. */
 struct reader image_reader(const struct image *image, struct rva rva);
 
-/* A NUL-terminated string inside the file's data, or NULL. */
+/* A NUL-terminated string inside the file's data, or NULL; also NULL for one
+ * of IMAGE_STRING_MAX bytes or more, so that a table of names that all lead to
+ * one endless string cannot cost its square. */
+enum { IMAGE_STRING_MAX = 0x8000 };
 const char *image_string(const struct image *image, struct rva rva);
 
 /* Whether `rva` lies in a section with the execute characteristic. */

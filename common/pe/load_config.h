@@ -28,7 +28,7 @@ struct load_config {
 };
 
 /* MALFORMED when the structure or a table leaves the file's data. */
-enum status load_config_read(struct image *image, struct load_config *ret_config,
+enum status load_config_read(const struct image *image, struct load_config *ret_config,
 			     struct diag *diag);
 
 #endif

@@ -17,10 +17,15 @@ struct function_table {
 	uint32_t count;
 };
 
+/* The longest chain of unwind information that is followed, in steps. */
+enum { UNWIND_CHAIN_MAX = 32 };
+
 /* Reads the exception directory.  MALFORMED when a row is out of order,
- * overlaps another, leaves the sections, or its unwind information is not
- * readable.  Rows of length zero are kept.  A row whose `unwind` has bit 0 set
- * (indirection, "RUNTIME_FUNCTION_INDIRECT") is UNSUPPORTED. */
+ * overlaps another, leaves the sections, or its unwind information or what that
+ * is chained to is not readable.  So the chain from every row of the table ends
+ * within UNWIND_CHAIN_MAX steps.  Rows of length zero are kept, rows of zeros at
+ * the end of the table are not.  A row whose `unwind` has bit 0 set (indirection,
+ * "RUNTIME_FUNCTION_INDIRECT") is UNSUPPORTED. */
 enum status function_table_read(struct image *image, struct function_table *ret_table,
 				struct diag *diag);
 

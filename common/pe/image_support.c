@@ -1,0 +1,138 @@
+/* Which images no tool of ours may touch, and the signs that they are known by.
+ *
+ * .NET images, Go programs and packed images have code that is found by its
+ * place (metadata tokens, Go's function table, an unpacker's stream), so moving
+ * it breaks them in ways that no reading of PE tables can see.  The signs:
+ *
+ *   .NET    the CLR directory (PE/COFF specification, "Optional Header Data
+ *           Directories")
+ *   Go      "\xff Go build ID: \"" in the first 32 KiB of executable code, which
+ *           Go's own linker puts there (Go's source, cmd/internal/buildid), or
+ *           "\xff Go buildinf:" followed by the pointer size 8 at a multiple of
+ *           16 in writable data (Go's source, debug/buildinfo), which stays when
+ *           an external linker was used
+ *   packed  sections named UPX0 and UPX1 (observed: UPX 3.96), or code that is
+ *           writable
+ *   CHPE    ARM64EC and ARM64X images say that they are for x86-64 and have the
+ *           CHPE metadata pointer in the load configuration
+ *
+ * Without base relocations a reference to code is a number like any other, so
+ * nothing can be moved or redirected with certainty.
+ */
+#include <string.h>
+
+#include "pe/image.h"
+#include "pe/load_config.h"
+
+enum { GO_ID_SPAN = 32 * 1024, GO_INFO_ALIGNMENT = 16, GO_POINTER_BYTES = 8 };
+
+static const char go_id[] = "\xff Go build ID: \"";
+static const char go_info[] = "\xff Go buildinf:";
+
+/* The section's bytes in the file. */
+static const uint8_t *section_data(const struct image *image, const struct section *section,
+				   uint32_t *ret_size)
+{
+	*ret_size = section->raw_size < section->virtual_size ? section->raw_size
+							      : section->virtual_size;
+	return image_bytes(image, section->rva, *ret_size);
+}
+
+static bool has_go_id(const uint8_t *data, uint32_t size)
+{
+	return memmem(data, size < GO_ID_SPAN ? size : GO_ID_SPAN, go_id,
+		      sizeof(go_id) - 1) != NULL;
+}
+
+static bool has_go_info(const uint8_t *data, uint32_t size)
+{
+	uint32_t length = sizeof(go_info) - 1;
+
+	for (uint32_t i = 0; size - i > length; i += GO_INFO_ALIGNMENT) {
+		if (data[i] == 0xff && memcmp(data + i, go_info, length) == 0 &&
+		    data[i + length] == GO_POINTER_BYTES)
+			return true;
+		if (size - i < GO_INFO_ALIGNMENT)
+			break;
+	}
+	return false;
+}
+
+static bool is_go(const struct image *image)
+{
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+		uint32_t size;
+		const uint8_t *data = section_data(image, section, &size);
+
+		if (!data)
+			continue;
+		if ((section->characteristics & SECTION_EXECUTE) && has_go_id(data, size))
+			return true;
+		if ((section->characteristics & SECTION_WRITE) && has_go_info(data, size))
+			return true;
+	}
+	return false;
+}
+
+static enum status check_packed(const struct image *image, struct diag *diag)
+{
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+
+		if (strcmp(section->name, "UPX0") == 0 ||
+		    strcmp(section->name, "UPX1") == 0)
+			return diag_fail_at(diag, STATUS_PACKED, section->rva,
+					    "a packed image: section '%s'", section->name);
+		if ((section->characteristics & SECTION_EXECUTE) &&
+		    (section->characteristics & SECTION_WRITE))
+			return diag_fail_at(diag, STATUS_PACKED, section->rva,
+					    "a packed or self-modifying image: section '%s' "
+					    "is executable and writable", section->name);
+	}
+	return STATUS_OK;
+}
+
+static enum status check_chpe(const struct image *image, struct diag *diag)
+{
+	struct load_config config;
+	enum status status = load_config_read(image, &config, diag);
+
+	if (status != STATUS_OK)
+		return status;
+	if (config.chpe_metadata.v)
+		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.chpe_metadata,
+				    "an ARM64EC or ARM64X image (it has CHPE metadata)");
+	return STATUS_OK;
+}
+
+static enum status check_relocations(const struct image *image, struct diag *diag)
+{
+	const struct data_directory *directory = &image->directories[DIRECTORY_RELOCATION];
+
+	if (!(image->headers.characteristics & FILE_RELOCS_STRIPPED) &&
+	    directory->rva.v && directory->size)
+		return STATUS_OK;
+	return diag_fail(diag, STATUS_NO_RELOCATIONS,
+			 "no base relocations: link it with a base relocation table "
+			 "(/DYNAMICBASE, or --dynamicbase for GNU ld and lld)");
+}
+
+enum status image_check_supported(const struct image *image, struct diag *diag)
+{
+	enum status status;
+
+	if (image->directories[DIRECTORY_CLR].rva.v)
+		status = diag_fail(diag, STATUS_DOTNET, "a .NET image");
+	else if (is_go(image))
+		status = diag_fail(diag, STATUS_GO, "a Go image");
+	else
+		status = check_packed(image, diag);
+	if (status == STATUS_OK)
+		status = check_chpe(image, diag);
+	if (status == STATUS_OK)
+		status = check_relocations(image, diag);
+	if (status != STATUS_OK)
+		diag_set_file(diag, image->path);
+	return status;
+}
