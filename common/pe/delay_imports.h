@@ -9,7 +9,7 @@ struct delay_import {
 	struct rva site;      /* of the descriptor */
 	struct rva address_table, name_table; /* arrays of 64-bit words */
 	struct rva bound_table, unload_table; /* 0 when absent */
-	uint32_t count;       /* words in address_table before its zero */
+	uint32_t count;       /* words in name_table before its zero, and in address_table */
 };
 
 struct delay_imports {
