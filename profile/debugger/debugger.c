@@ -314,7 +314,8 @@ static DWORD handle_event(struct debugger *d, const DEBUG_EVENT *event)
 		dll_unloaded(d, debuggee, &event->u.UnloadDll);
 		return DBG_CONTINUE;
 	case EXIT_PROCESS_DEBUG_EVENT:
-		process_ended(d, event->dwProcessId, event->u.ExitProcess.dwExitCode);
+		if (debuggee)
+			process_ended(d, event->dwProcessId, event->u.ExitProcess.dwExitCode);
 		return DBG_CONTINUE;
 	case EXCEPTION_DEBUG_EVENT:
 		return exception_raised(d, debuggee, event->dwThreadId, &event->u.Exception);
