@@ -87,6 +87,7 @@ struct insn_detail {
 	uint8_t op;        /* enum insn_op */
 	uint8_t condition; /* enum insn_condition */
 	uint16_t written;  /* general registers changed in whole or part, bit r */
+	bool changes_flags; /* any of the status flags */
 	struct operand target, source; /* explicit operands; for OP_COMPARE left and right */
 };
 

@@ -95,6 +95,8 @@ enum {
 	CODE_STATE = 3,     /* mask of the above */
 	CODE_FUNCTION = 4,  /* a function begins here */
 	CODE_LABEL = 8,     /* something refers to this byte */
+	CODE_DATA = 16,     /* an instruction reads or writes this byte */
+	CODE_BOUNDARY = 32, /* a function table entry begins or ends here */
 };
 
 struct code_range {

@@ -1,0 +1,249 @@
+/* Decoding by Zydis, cut down to what moving code needs.
+ *
+ * Most instructions are only asked for their length, their control flow and
+ * their PC-relative field.  Zydis gives these without its costly operand pass, so
+ * insn_decode stays at that (the raw fields: Zydis/DecoderTypes.h,
+ * ZydisDecodedInstructionRaw).  A PC-relative field is either a relative
+ * immediate or a 32-bit displacement under ModRM mod 0, rm 5 (Intel SDM volume
+ * 2, 2.2.1.6 "RIP-Relative Addressing").
+ */
+#include "decode/insn.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+static void decoder_init(ZydisDecoder *decoder)
+{
+	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
+
+static bool is_rip_relative(const ZydisDecodedInstruction *zi)
+{
+	return (zi->attributes & ZYDIS_ATTRIB_HAS_MODRM) && zi->raw.modrm.mod == 0 &&
+	       zi->raw.modrm.rm == 5 && zi->raw.disp.size == 32;
+}
+
+/* Intel SDM volume 2, "INT n/INTO/INT3/INT1"; int 29h is Windows' fail-fast. */
+static bool stops(const ZydisDecodedInstruction *zi)
+{
+	switch (zi->mnemonic) {
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+		return true;
+	case ZYDIS_MNEMONIC_INT:
+		return zi->raw.imm[0].value.u == 0x29;
+	default:
+		return false;
+	}
+}
+
+static enum insn_flow flow_of(const ZydisDecodedInstruction *zi)
+{
+	bool direct = zi->raw.imm[0].is_relative;
+
+	switch (zi->meta.category) {
+	case ZYDIS_CATEGORY_CALL:
+		return direct ? FLOW_CALL : FLOW_CALL_INDIRECT;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		return direct ? FLOW_JUMP : FLOW_JUMP_INDIRECT;
+	case ZYDIS_CATEGORY_RET:
+		return FLOW_RETURN;
+	default:
+		if (direct)
+			return FLOW_BRANCH;
+		return stops(zi) ? FLOW_STOP : FLOW_NEXT;
+	}
+}
+
+static void find_field(const ZydisDecodedInstruction *zi, struct insn *insn)
+{
+	if (zi->raw.imm[0].is_relative) {
+		insn->field = FIELD_BRANCH;
+		insn->field_offset = zi->raw.imm[0].offset;
+		insn->field_size = (uint8_t)(zi->raw.imm[0].size / 8);
+		insn->relative = (int32_t)zi->raw.imm[0].value.s;
+	} else if (is_rip_relative(zi)) {
+		insn->field = zi->mnemonic == ZYDIS_MNEMONIC_LEA ? FIELD_ADDRESS : FIELD_MEMORY;
+		insn->field_offset = zi->raw.disp.offset;
+		insn->field_size = 4;
+		insn->relative = (int32_t)zi->raw.disp.value;
+	}
+}
+
+/* Immediates and displacements of 32 bits and more that are not PC-relative:
+ * they may be addresses in disguise. */
+static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
+{
+	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative)
+		insn->constants[insn->constant_count++] = zi->raw.imm[0].value.u;
+	if (zi->raw.disp.size >= 32 && !is_rip_relative(zi))
+		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;
+}
+
+bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	ZydisDecodedInstruction zi;
+	ZydisDecoder decoder;
+
+	decoder_init(&decoder);
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
+		return false;
+	memset(ret_insn, 0, sizeof(*ret_insn));
+	ret_insn->length = zi.length;
+	ret_insn->flow = (uint8_t)flow_of(&zi);
+	ret_insn->padding = zi.mnemonic == ZYDIS_MNEMONIC_INT3 ||
+			    (zi.mnemonic == ZYDIS_MNEMONIC_NOP && zi.raw.imm[0].size == 0) ||
+			    (zi.length == 2 && bytes[0] == 0x66 && bytes[1] == 0x90);
+	find_field(&zi, ret_insn);
+	find_constants(&zi, ret_insn);
+	if (ret_insn->flow == FLOW_JUMP_INDIRECT)
+		ret_insn->jump_register = zi.raw.modrm.mod == 3;
+	if (ret_insn->flow == FLOW_JUMP_INDIRECT || ret_insn->flow == FLOW_CALL_INDIRECT)
+		ret_insn->jump_memory = ret_insn->field == FIELD_MEMORY;
+	return true;
+}
+
+static uint8_t register_number(ZydisRegister reg)
+{
+	ZydisRegister whole;
+
+	if (reg == ZYDIS_REGISTER_RIP)
+		return REGISTER_RIP;
+	whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+	if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64)
+		return REGISTER_NONE;
+	return (uint8_t)ZydisRegisterGetId(whole);
+}
+
+static bool is_high_byte(ZydisRegister reg)
+{
+	return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
+}
+
+static void describe_operand(const ZydisDecodedOperand *zo, struct operand *operand)
+{
+	memset(operand, 0, sizeof(*operand));
+	operand->size = (uint8_t)(zo->size / 8);
+	operand->reg = operand->base = operand->index = REGISTER_NONE;
+	switch (zo->type) {
+	case ZYDIS_OPERAND_TYPE_REGISTER:
+		operand->kind = OPERAND_REGISTER;
+		if (!is_high_byte(zo->reg.value))
+			operand->reg = register_number(zo->reg.value);
+		break;
+	case ZYDIS_OPERAND_TYPE_MEMORY:
+		operand->kind = OPERAND_MEMORY;
+		operand->base = register_number(zo->mem.base);
+		operand->index = register_number(zo->mem.index);
+		operand->scale = zo->mem.scale;
+		operand->value = zo->mem.disp.value;
+		break;
+	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+		operand->kind = OPERAND_CONSTANT;
+		operand->value = zo->imm.value.s;
+		break;
+	default:
+		break;
+	}
+}
+
+static enum insn_op op_of(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		return OP_MOVE;
+	case ZYDIS_MNEMONIC_MOVZX:
+		return OP_ZERO_EXTEND;
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_CDQE:
+		return OP_SIGN_EXTEND;
+	case ZYDIS_MNEMONIC_LEA:
+		return OP_LEA;
+	case ZYDIS_MNEMONIC_ADD:
+		return OP_ADD;
+	case ZYDIS_MNEMONIC_AND:
+		return OP_AND;
+	case ZYDIS_MNEMONIC_SHL:
+		return OP_SHIFT_LEFT;
+	case ZYDIS_MNEMONIC_CMP:
+		return OP_COMPARE;
+	default:
+		return OP_OTHER;
+	}
+}
+
+static enum insn_condition condition_of(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_JNBE:
+		return CONDITION_ABOVE;
+	case ZYDIS_MNEMONIC_JNB:
+		return CONDITION_ABOVE_EQUAL;
+	case ZYDIS_MNEMONIC_JB:
+		return CONDITION_BELOW;
+	case ZYDIS_MNEMONIC_JBE:
+		return CONDITION_BELOW_EQUAL;
+	default:
+		return CONDITION_OTHER;
+	}
+}
+
+/* General registers that any operand, explicit or not, changes. */
+static uint16_t written_registers(const ZydisDecodedInstruction *zi,
+				  const ZydisDecodedOperand *operands)
+{
+	uint16_t written = 0;
+
+	for (unsigned i = 0; i < zi->operand_count; i++) {
+		uint8_t reg;
+
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !(operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		reg = register_number(operands[i].reg.value);
+		if (reg < REGISTER_COUNT)
+			written |= (uint16_t)(1u << reg);
+	}
+	return written;
+}
+
+bool insn_describe(const uint8_t *bytes, size_t size, struct insn_detail *ret_detail)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction zi;
+	ZydisDecoder decoder;
+	unsigned explicit_count;
+
+	decoder_init(&decoder);
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, &zi, operands)))
+		return false;
+	memset(ret_detail, 0, sizeof(*ret_detail));
+	ret_detail->op = (uint8_t)op_of(zi.mnemonic);
+	ret_detail->condition = (uint8_t)condition_of(zi.mnemonic);
+	ret_detail->written = written_registers(&zi, operands);
+	ret_detail->changes_flags = zi.cpu_flags &&
+				    (zi.cpu_flags->modified | zi.cpu_flags->set_0 |
+				     zi.cpu_flags->set_1 | zi.cpu_flags->undefined);
+	/* cdqe names its registers only implicitly: rax, then eax. */
+	explicit_count = zi.mnemonic == ZYDIS_MNEMONIC_CDQE ? 2 : zi.operand_count_visible;
+	if (explicit_count > 0)
+		describe_operand(&operands[0], &ret_detail->target);
+	if (explicit_count > 1)
+		describe_operand(&operands[1], &ret_detail->source);
+	if (explicit_count > 2)
+		ret_detail->op = OP_OTHER;
+	return true;
+}
+
+const char *decode_version(void)
+{
+	/* Debian's package has no version function by text; the header has it. */
+	static const char *const version = "4.0.0";
+
+	_Static_assert(ZYDIS_VERSION >> 48 == 4, "written against Zydis 4");
+	return version;
+}

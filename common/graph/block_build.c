@@ -1,0 +1,155 @@
+/* Joining functions that must move together.
+ *
+ * Two functions are one block when control runs from the first into the second,
+ * or when a branch between them is too short to reach anywhere else.  A function
+ * that ends in a call that never returns needs one byte behind the call: the
+ * return address must lie in the function, or the unwinder takes its neighbour
+ * for it (Windows looks up the return address itself, not the byte before it).
+ * When that byte is padding it becomes part of the block; when it is the next
+ * function, the two are joined.
+ */
+#include "graph/discovery.h"
+
+enum ending { ENDS_CLOSED, ENDS_OPEN, ENDS_IN_CALL };
+
+/* The start of the instruction that ends at `end`, at or behind `begin`. */
+static bool last_start(const struct code_range *range, uint32_t begin, uint32_t end,
+		       uint32_t *ret_start)
+{
+	while (end > begin) {
+		end--;
+		if ((range->map[end] & CODE_STATE) == CODE_START) {
+			*ret_start = end;
+			return true;
+		}
+		if ((range->map[end] & CODE_STATE) != CODE_INSIDE)
+			return false;
+	}
+	return false;
+}
+
+/* How control leaves the end of a function.  Padding at the end is passed over:
+ * a call with padding behind it inside the function never returns. */
+static enum ending ending_of(const struct code_range *range, uint32_t begin, uint32_t end)
+{
+	bool padded = false;
+	uint32_t start;
+
+	while (end > begin && (range->map[end - 1] & CODE_STATE) == CODE_PADDING) {
+		padded = true;
+		end--;
+	}
+	while (last_start(range, begin, end, &start)) {
+		struct insn insn;
+
+		if (!insn_decode(range->bytes + start, end - start, &insn))
+			return ENDS_OPEN;
+		if (insn.padding && insn.flow == FLOW_NEXT) {
+			padded = true;
+			end = start;
+			continue;
+		}
+		switch (insn.flow) {
+		case FLOW_CALL:
+		case FLOW_CALL_INDIRECT:
+			return padded ? ENDS_CLOSED : ENDS_IN_CALL;
+		case FLOW_NEXT:
+		case FLOW_BRANCH:
+			return ENDS_OPEN;
+		default:
+			return ENDS_CLOSED;
+		}
+	}
+	return ENDS_CLOSED; /* unknown bytes: their function is pinned */
+}
+
+/* Decides for each function whether it is joined to the next, and marks guard
+ * bytes by making the function's block one byte longer. */
+static void join_by_flow(struct discovery *d, bool *joined, bool *guarded)
+{
+	struct graph *graph = d->graph;
+
+	for (uint32_t i = 0; i < graph->functions.len; i++) {
+		const struct function *f = &graph->functions.data[i];
+		const struct code_range *range = discovery_range(d, f->begin);
+		uint32_t begin = f->begin.v - range->begin.v, end = begin + f->size;
+		bool more = i + 1 < graph->functions.len &&
+			    rva_in(f[1].begin, range->begin, range->size);
+		bool adjacent = more && f[1].begin.v == f->begin.v + f->size;
+		enum ending ending;
+
+		if (f->kind == FUNCTION_BYTES)
+			continue;
+		ending = ending_of(range, begin, end);
+		if (ending == ENDS_OPEN || (ending == ENDS_IN_CALL && adjacent)) {
+			if (more)
+				joined[i] = true;
+			else
+				discovery_doubt(d, f->begin, PIN_OVERLAP);
+		} else if (ending == ENDS_IN_CALL) {
+			if (end < range->size)
+				guarded[i] = true;
+			else
+				discovery_doubt(d, f->begin, PIN_OVERLAP);
+		}
+	}
+}
+
+static void join_by_short_branches(struct discovery *d, bool *joined)
+{
+	for (uint32_t i = 0; i < d->short_branches.len; i++) {
+		const struct short_branch *branch = &d->short_branches.data[i];
+		uint32_t a = graph_function_at(d->graph, branch->from);
+		uint32_t b = graph_function_at(d->graph, branch->to);
+
+		if (a == NO_FUNCTION || b == NO_FUNCTION) {
+			discovery_doubt(d, branch->from, PIN_OVERLAP);
+			discovery_doubt(d, branch->to, PIN_OVERLAP);
+			continue;
+		}
+		for (; a < b; a++)
+			joined[a] = true;
+		for (; b < a; b++)
+			joined[b] = true;
+	}
+}
+
+static void make_blocks(struct discovery *d, const bool *joined, const bool *guarded)
+{
+	struct graph *graph = d->graph;
+
+	for (uint32_t i = 0; i < graph->functions.len;) {
+		struct block block = {.begin = graph->functions.data[i].begin,
+				      .first_function = i};
+		uint32_t last = i;
+
+		while (joined[last])
+			last++;
+		block.function_count = last - i + 1;
+		block.size = graph->functions.data[last].begin.v +
+			     graph->functions.data[last].size - block.begin.v + guarded[last];
+		for (uint32_t f = i; f <= last; f++)
+			graph->functions.data[f].block = graph->blocks.len;
+		if (!vec_push(&graph->blocks, block))
+			d->out_of_memory = true;
+		i = last + 1;
+	}
+}
+
+enum status blocks_build(struct discovery *d)
+{
+	uint32_t count = d->graph->functions.len;
+	bool *joined = calloc((size_t)count + 1, sizeof(*joined));
+	bool *guarded = calloc((size_t)count + 1, sizeof(*guarded));
+
+	if (!joined || !guarded) {
+		d->out_of_memory = true;
+	} else {
+		join_by_flow(d, joined, guarded);
+		join_by_short_branches(d, joined);
+		make_blocks(d, joined, guarded);
+	}
+	free(joined);
+	free(guarded);
+	return STATUS_OK;
+}

@@ -1,0 +1,82 @@
+/* Discovery's own state, shared by its passes; nobody else includes this.
+ *
+ * The passes (graph.c lists them in order) read the image and add facts here and
+ * to the graph.  Facts never leave again: a pass that comes to doubt says so
+ * (discovery_doubt), and the safety policy at the end pins.
+ */
+#ifndef APPULSE_GRAPH_DISCOVERY_H
+#define APPULSE_GRAPH_DISCOVERY_H
+
+#include "decode/insn.h"
+#include "graph/graph.h"
+
+/* Something that keeps the code at `rva` where it is. */
+struct doubt {
+	struct rva rva;
+	enum pin_reason reason;
+};
+
+/* A number in code that may be an RVA in disguise. */
+struct code_constant {
+	struct rva site;  /* of the instruction */
+	struct rva value;
+};
+
+/* A short branch between two places: they must move together. */
+struct short_branch {
+	struct rva from, to;
+};
+
+struct discovery {
+	struct graph *graph;
+	struct image *image;
+	const struct discovery_options *options;
+	struct diag *diag;
+	VEC(struct rva) work;            /* instruction starts still to decode */
+	VEC(struct rva) computed_jumps;  /* jumps through a register */
+	VEC(struct code_constant) constants;
+	VEC(struct short_branch) short_branches;
+	VEC(struct doubt) doubts;
+	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
+	bool out_of_memory;              /* sticky: a push failed */
+};
+
+/* The range that holds `rva`, or NULL. */
+struct code_range *discovery_range(const struct discovery *d, struct rva rva);
+
+/* The map byte of `rva`, or NULL outside all ranges. */
+uint8_t *discovery_state(const struct discovery *d, struct rva rva);
+
+/* Adds a fact; memory out is remembered in d->out_of_memory. */
+void discovery_doubt(struct discovery *d, struct rva rva, enum pin_reason reason);
+void discovery_ref(struct discovery *d, struct ref ref);
+
+/* Says that control may enter at `rva`: it will be decoded.  With `function` it
+ * is the start of a function as well. */
+void discovery_enter(struct discovery *d, struct rva rva, bool function);
+
+/* Reads the image's tables: references in them, and code that they name. */
+enum status table_refs_add(struct discovery *d);
+
+/* Reads unwind information and exception data. */
+enum status exception_refs_add(struct discovery *d);
+
+/* Decodes what can be reached from the places entered so far, then what lies
+ * unreached in between. */
+void code_sweep_reached(struct discovery *d);
+void code_sweep_holes(struct discovery *d);
+
+/* Solves the computed jumps. */
+enum status jump_tables_solve(struct discovery *d);
+
+/* Cuts the swept code into functions, joins them to blocks. */
+enum status functions_build(struct discovery *d);
+enum status blocks_build(struct discovery *d);
+
+/* Finds words and constants that may be references nobody explains. */
+void hidden_refs_add(struct discovery *d);
+
+/* Turns doubts and facts into pins, and drops references that need no care. */
+void safety_policy_apply(struct discovery *d);
+
+#endif

@@ -1,0 +1,280 @@
+/* Discovery's passes in order, and the graph's accessors.
+ *
+ * The order matters in one place: all code is swept, reached or not, before any
+ * jump table is solved, so that every label that could end a table is known
+ * (an unbounded table read too far corrupts its neighbour).
+ */
+#include "graph/graph.h"
+
+#include <string.h>
+
+#include "graph/discovery.h"
+
+struct code_range *discovery_range(const struct discovery *d, struct rva rva)
+{
+	for (uint32_t i = 0; i < d->graph->range_count; i++) {
+		struct code_range *range = &d->graph->ranges[i];
+
+		if (rva_in(rva, range->begin, range->size))
+			return range;
+	}
+	return NULL;
+}
+
+uint8_t *discovery_state(const struct discovery *d, struct rva rva)
+{
+	struct code_range *range = discovery_range(d, rva);
+
+	return range ? &range->map[rva.v - range->begin.v] : NULL;
+}
+
+void discovery_doubt(struct discovery *d, struct rva rva, enum pin_reason reason)
+{
+	struct doubt doubt = {rva, reason};
+
+	if (!vec_push(&d->doubts, doubt))
+		d->out_of_memory = true;
+}
+
+void discovery_ref(struct discovery *d, struct ref ref)
+{
+	if (!vec_push(&d->graph->refs, ref))
+		d->out_of_memory = true;
+}
+
+void discovery_enter(struct discovery *d, struct rva rva, bool function)
+{
+	uint8_t *state = discovery_state(d, rva);
+
+	if (!state)
+		return;
+	*state |= CODE_LABEL;
+	if (function)
+		*state |= CODE_FUNCTION;
+	if ((*state & CODE_STATE) == CODE_UNKNOWN && !vec_push(&d->work, rva))
+		d->out_of_memory = true;
+}
+
+/* Executable sections with data in the file become code ranges. */
+static enum status add_ranges(struct discovery *d)
+{
+	struct image *image = d->image;
+	struct graph *graph = d->graph;
+
+	graph->ranges = arena_array(&image->arena, image->section_count, sizeof(*graph->ranges));
+	if (!graph->ranges)
+		return diag_no_memory(d->diag);
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+		uint32_t size = section->raw_size < section->virtual_size ? section->raw_size
+									  : section->virtual_size;
+		struct code_range range = {.begin = section->rva, .size = size};
+
+		if (!(section->characteristics & SECTION_EXECUTE) || size == 0)
+			continue;
+		range.bytes = image_bytes(image, section->rva, size);
+		range.map = arena_alloc(&image->arena, size);
+		if (!range.bytes || !range.map)
+			return diag_no_memory(d->diag);
+		graph->ranges[graph->range_count++] = range;
+	}
+	return STATUS_OK;
+}
+
+static enum status read_tables(struct discovery *d)
+{
+	struct image_tables *tables = &d->graph->tables;
+	enum status status = relocations_read(d->image, &tables->relocs, d->diag);
+
+	if (status == STATUS_OK)
+		status = function_table_read(d->image, &tables->functions, d->diag);
+	if (status == STATUS_OK)
+		status = exports_read(d->image, &tables->exports, d->diag);
+	if (status == STATUS_OK)
+		status = tls_read(d->image, &tables->tls, d->diag);
+	if (status == STATUS_OK)
+		status = load_config_read(d->image, &tables->config, d->diag);
+	if (status == STATUS_OK)
+		status = delay_imports_read(d->image, &tables->delay, d->diag);
+	if (status == STATUS_OK)
+		status = coff_symbols_read(d->image, &tables->symbols, d->diag);
+	if (status == STATUS_OK)
+		status = debug_directory_read(d->image, &tables->debug, d->diag);
+	if (status == STATUS_OK)
+		status = pseudo_relocs_read(d->image, &tables->pseudo, d->diag);
+	return status;
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->site.v != y->site.v)
+		return x->site.v < y->site.v ? -1 : 1;
+	if (x->target.v != y->target.v)
+		return x->target.v < y->target.v ? -1 : 1;
+	return (int)x->kind - (int)y->kind;
+}
+
+/* Sorts the references and drops what was found twice.  Two that disagree about
+ * one site are a doubt about all that they name. */
+static void sort_refs(struct discovery *d)
+{
+	struct graph *graph = d->graph;
+	uint32_t kept = 0;
+
+	if (graph->refs.len == 0)
+		return;
+	qsort(graph->refs.data, graph->refs.len, sizeof(*graph->refs.data), compare_refs);
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		struct ref *ref = &graph->refs.data[i];
+		struct ref *last = kept ? &graph->refs.data[kept - 1] : NULL;
+
+		if (last && last->site.v == ref->site.v) {
+			if (last->target.v != ref->target.v || last->base.v != ref->base.v) {
+				discovery_doubt(d, last->target, PIN_TABLE_CONFLICT);
+				discovery_doubt(d, ref->target, PIN_TABLE_CONFLICT);
+			}
+			continue;
+		}
+		graph->refs.data[kept++] = *ref;
+	}
+	graph->refs.len = kept;
+}
+
+static void discovery_release(struct discovery *d)
+{
+	vec_release(&d->work);
+	vec_release(&d->computed_jumps);
+	vec_release(&d->constants);
+	vec_release(&d->short_branches);
+	vec_release(&d->doubts);
+	vec_release(&d->data_labels);
+}
+
+static enum status run_passes(struct discovery *d)
+{
+	enum status status = add_ranges(d);
+
+	if (status == STATUS_OK)
+		status = read_tables(d);
+	/* What the tables say: entries, exports, relocated pointers, handlers. */
+	if (status == STATUS_OK)
+		status = table_refs_add(d);
+	if (status == STATUS_OK)
+		status = exception_refs_add(d);
+	if (status != STATUS_OK)
+		return status;
+	/* All instructions, and what they refer to. */
+	code_sweep_reached(d);
+	code_sweep_holes(d);
+	if (!d->out_of_memory)
+		status = functions_build(d);
+	if (status == STATUS_OK && !d->out_of_memory)
+		status = jump_tables_solve(d);
+	/* What moves as one. */
+	if (status == STATUS_OK && !d->out_of_memory)
+		status = blocks_build(d);
+	if (status != STATUS_OK || d->out_of_memory)
+		return status ? status : diag_no_memory(d->diag);
+	/* What must not move. */
+	sort_refs(d);
+	hidden_refs_add(d);
+	safety_policy_apply(d);
+	return d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;
+}
+
+enum status graph_discover(struct graph *graph, struct image *image,
+			   const struct discovery_options *options, struct diag *diag)
+{
+	struct discovery d = {.graph = graph, .image = image, .options = options, .diag = diag};
+	enum status status;
+
+	memset(graph, 0, sizeof(*graph));
+	graph->image = image;
+	status = run_passes(&d);
+	discovery_release(&d);
+	if (status != STATUS_OK) {
+		graph_release(graph);
+		diag_set_file(diag, image->path);
+	}
+	return status;
+}
+
+void graph_release(struct graph *graph)
+{
+	vec_release(&graph->functions);
+	vec_release(&graph->blocks);
+	vec_release(&graph->refs);
+	vec_release(&graph->jump_tables);
+	memset(graph, 0, sizeof(*graph));
+}
+
+uint32_t graph_block_at(const struct graph *graph, struct rva rva)
+{
+	uint32_t low = 0, high = graph->blocks.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (graph->blocks.data[middle].begin.v <= rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || !rva_in(rva, graph->blocks.data[low - 1].begin,
+				graph->blocks.data[low - 1].size))
+		return NO_BLOCK;
+	return low - 1;
+}
+
+uint32_t graph_function_at(const struct graph *graph, struct rva rva)
+{
+	uint32_t low = 0, high = graph->functions.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (graph->functions.data[middle].begin.v <= rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || !rva_in(rva, graph->functions.data[low - 1].begin,
+				graph->functions.data[low - 1].size))
+		return NO_FUNCTION;
+	return low - 1;
+}
+
+uint32_t graph_function_starting(const struct graph *graph, struct rva rva)
+{
+	uint32_t id = graph_function_at(graph, rva);
+
+	return id != NO_FUNCTION && graph->functions.data[id].begin.v == rva.v ? id : NO_FUNCTION;
+}
+
+uint8_t graph_code_state(const struct graph *graph, struct rva rva)
+{
+	for (uint32_t i = 0; i < graph->range_count; i++) {
+		const struct code_range *range = &graph->ranges[i];
+
+		if (rva_in(rva, range->begin, range->size))
+			return range->map[rva.v - range->begin.v];
+	}
+	return 0;
+}
+
+uint32_t graph_ref_from(const struct graph *graph, struct rva rva)
+{
+	uint32_t low = 0, high = graph->refs.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (graph->refs.data[middle].site.v < rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

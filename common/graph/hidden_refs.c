@@ -1,0 +1,62 @@
+/* The nets: numbers that may be references nobody explains.
+ *
+ * A word in data that equals the RVA of a function's start and that no table we
+ * understand accounts for may be an RVA of some private table; a constant in an
+ * instruction may be an RVA that is added to the image base.  Nearly all such
+ * hits are chance, but a true one that is missed is a crash, so the function that
+ * is named is pinned.  Only function starts count: words that happen to equal
+ * some instruction's RVA are so many that a net for them would catch everything.
+ */
+#include "graph/discovery.h"
+
+/* Whether a known reference explains the word at `site`; *at walks the sorted
+ * references along with ascending sites. */
+static bool explained(const struct graph *graph, struct rva site, uint32_t *at)
+{
+	while (*at < graph->refs.len &&
+	       graph->refs.data[*at].site.v + graph->refs.data[*at].size <= site.v)
+		++*at;
+	return *at < graph->refs.len && graph->refs.data[*at].site.v < site.v + 4;
+}
+
+static bool starts_function(const struct discovery *d, uint32_t value)
+{
+	uint8_t *state = discovery_state(d, rva_of(value));
+
+	return state && (*state & CODE_FUNCTION);
+}
+
+/* Sections that nothing reads at run time: discarded, like relocations and
+ * debugging information. */
+static bool is_scanned(const struct section *section)
+{
+	return !(section->characteristics & (SECTION_EXECUTE | SECTION_DISCARDABLE)) &&
+	       section->raw_size > 0;
+}
+
+static void scan_section(struct discovery *d, const struct section *section)
+{
+	uint32_t size = section->raw_size < section->virtual_size ? section->raw_size
+								  : section->virtual_size;
+	const uint8_t *bytes = image_bytes(d->image, section->rva, size);
+	uint32_t at = graph_ref_from(d->graph, section->rva);
+
+	/* A reference may begin before the section only if it is malformed. */
+	for (uint32_t i = 0; bytes && i + 4 <= size; i += 4) {
+		uint32_t word = load_u32(bytes + i);
+
+		if (starts_function(d, word) &&
+		    !explained(d->graph, rva_add(section->rva, i), &at))
+			discovery_doubt(d, rva_of(word), PIN_HIDDEN_REFERENCE);
+	}
+}
+
+void hidden_refs_add(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->image->section_count; i++)
+		if (is_scanned(&d->image->sections[i]))
+			scan_section(d, &d->image->sections[i]);
+	for (uint32_t i = 0; i < d->constants.len; i++)
+		if (starts_function(d, d->constants.data[i].value.v))
+			discovery_doubt(d, d->constants.data[i].value, PIN_CODE_CONSTANT);
+}

@@ -1,0 +1,187 @@
+/* The one place that decides whether code may move.
+ *
+ * It turns the facts and doubts that discovery recorded into pins.  A pin belongs
+ * to a function; its block carries the union of its functions' pins and stays
+ * when there is any.
+ *
+ * Code in doubt (it does not decode, or control enters the middle of an
+ * instruction) may be neither moved nor edited: a reference that is "mended"
+ * inside misread bytes corrupts them.  So its references are taken out of the
+ * graph, and whatever they seem to name stays where it is.
+ */
+#include "graph/discovery.h"
+
+static void pin(struct discovery *d, struct rva rva, enum pin_reason reason)
+{
+	uint32_t id = graph_function_at(d->graph, rva);
+
+	if (id != NO_FUNCTION)
+		d->graph->functions.data[id].pins |= 1u << reason;
+}
+
+static void pin_doubts(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->doubts.len; i++)
+		pin(d, d->doubts.data[i].rva, d->doubts.data[i].reason);
+}
+
+static void pin_user_ranges(struct discovery *d)
+{
+	for (uint32_t i = 0; d->options && i < d->options->pin_count; i++) {
+		const struct pin_range *range = &d->options->pins[i];
+
+		for (uint32_t f = 0; f < d->graph->functions.len; f++) {
+			struct function *function = &d->graph->functions.data[f];
+
+			if (function->begin.v < range->end.v &&
+			    function->begin.v + function->size > range->begin.v)
+				function->pins |= 1u << PIN_USER;
+		}
+	}
+}
+
+/* Whether the function's bytes may be something else than what they seem. */
+static bool is_doubtful(const struct function *function)
+{
+	return function->kind == FUNCTION_BYTES ||
+	       function->pins & (1u << PIN_UNDECODED | 1u << PIN_OVERLAP);
+}
+
+/* Anything that four bytes of unknown bytes may mean as a PC-relative field. */
+static void pin_named_by_bytes(struct discovery *d, const struct function *function)
+{
+	const struct code_range *range = discovery_range(d, function->begin);
+	uint32_t begin = function->begin.v - range->begin.v;
+
+	for (uint32_t i = 0; i + 4 <= function->size; i++) {
+		struct rva site = rva_add(function->begin, i);
+		struct rva target = rva_add(site, 4 + load_u32(range->bytes + begin + i));
+		uint8_t *state = discovery_state(d, target);
+
+		if (state && (*state & CODE_FUNCTION))
+			pin(d, target, PIN_DOUBTFUL_TARGET);
+	}
+}
+
+static void pin_unknown_bytes(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->graph->functions.len; i++) {
+		struct function *function = &d->graph->functions.data[i];
+		const struct code_range *range = discovery_range(d, function->begin);
+		const uint8_t *map = range->map + (function->begin.v - range->begin.v);
+		bool unknown = function->kind == FUNCTION_BYTES;
+
+		for (uint32_t b = 0; b < function->size && !unknown; b++)
+			unknown = (map[b] & CODE_STATE) == CODE_UNKNOWN;
+		if (!unknown)
+			continue;
+		function->pins |= 1u << PIN_UNKNOWN_BYTES;
+		pin_named_by_bytes(d, function);
+	}
+}
+
+/* A leaf that runs straight into unknown bytes was perhaps never code. */
+static void doubt_neighbours(struct discovery *d)
+{
+	for (uint32_t i = 0; i + 1 < d->graph->functions.len; i++) {
+		struct function *leaf = &d->graph->functions.data[i];
+
+		if ((leaf->kind == FUNCTION_LEAF || leaf->kind == FUNCTION_ISLAND) &&
+		    leaf[1].kind == FUNCTION_BYTES &&
+		    leaf[1].begin.v == leaf->begin.v + leaf->size)
+			leaf->pins |= 1u << PIN_UNDECODED;
+	}
+}
+
+/* Takes the references of doubtful code out, and pins what they name. */
+static void drop_doubtful_refs(struct discovery *d)
+{
+	struct graph *graph = d->graph;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		const struct ref *ref = &graph->refs.data[i];
+		uint32_t id = graph_function_at(graph, ref->site);
+		bool relocated = ref->kind == REF_VA64 || ref->kind == REF_VA32;
+
+		/* A relocated word is a pointer wherever it stands. */
+		if (id != NO_FUNCTION && !relocated && is_doubtful(&graph->functions.data[id]))
+			pin(d, ref->target, PIN_DOUBTFUL_TARGET);
+		else
+			graph->refs.data[kept++] = *ref;
+	}
+	graph->refs.len = kept;
+}
+
+/* References whose target is no instruction, or that read code as data. */
+static void pin_odd_targets(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
+		const struct ref *ref = &d->graph->refs.data[i];
+		uint8_t *state = discovery_state(d, ref->target);
+
+		if (!state || ref->kind == REF_RVA_END)
+			continue;
+		if (ref->kind == REF_MEMORY)
+			pin(d, ref->target, PIN_READ_AS_DATA);
+		else if ((*state & CODE_STATE) != CODE_START)
+			pin(d, ref->target, PIN_OUTSIDE_REFERENCE);
+	}
+}
+
+/* Branches inside one block keep their value. */
+static void drop_inner_branches(struct graph *graph)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		const struct ref *ref = &graph->refs.data[i];
+
+		if (ref->kind == REF_BRANCH) {
+			uint32_t block = graph_block_at(graph, ref->site);
+
+			if (block != NO_BLOCK && block == graph_block_at(graph, ref->target))
+				continue;
+		}
+		graph->refs.data[kept++] = *ref;
+	}
+	graph->refs.len = kept;
+}
+
+static void note_taken(struct discovery *d)
+{
+	const struct data_directory *table = &d->image->directories[DIRECTORY_EXCEPTION];
+
+	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
+		const struct ref *ref = &d->graph->refs.data[i];
+		uint32_t id;
+
+		if (ref->kind == REF_BRANCH || ref->kind == REF_MEMORY ||
+		    ref->kind == REF_RVA_END || ref->kind == REF_TABLE ||
+		    rva_in(ref->site, table->rva, table->size))
+			continue;
+		id = graph_function_starting(d->graph, ref->target);
+		if (id != NO_FUNCTION)
+			d->graph->functions.data[id].taken = true;
+	}
+}
+
+static void pin_blocks(struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->functions.len; i++)
+		graph->blocks.data[graph->functions.data[i].block].pins |=
+			graph->functions.data[i].pins;
+}
+
+void safety_policy_apply(struct discovery *d)
+{
+	pin_doubts(d);
+	pin_user_ranges(d);
+	doubt_neighbours(d);
+	pin_unknown_bytes(d);
+	drop_doubtful_refs(d);
+	pin_odd_targets(d);
+	drop_inner_branches(d->graph);
+	note_taken(d);
+	pin_blocks(d->graph);
+}

@@ -1,0 +1,165 @@
+/* References in the image's fixed tables, and the code that they name.
+ *
+ * Each table is listed once, with the kind of field that it holds.  A base
+ * relocation whose word leads into code is a function pointer or, inside a
+ * function, the address of a label (GCC's computed goto).
+ */
+#include "graph/discovery.h"
+
+static bool in_function_table(const struct discovery *d, struct rva rva)
+{
+	const struct function_table *table = &d->graph->tables.functions;
+	uint32_t low = 0, high = table->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->data[middle].begin.v <= rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && rva.v < table->data[low - 1].end.v;
+}
+
+/* A field at `site` leads to `target`; when that is code, it is a reference and
+ * control may enter there. */
+static void add_pointer(struct discovery *d, struct rva site, struct rva target,
+			enum ref_kind kind, uint8_t size)
+{
+	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size};
+
+	if (!discovery_range(d, target))
+		return;
+	discovery_ref(d, ref);
+	discovery_enter(d, target, !in_function_table(d, target));
+}
+
+static void set_boundary(struct discovery *d, struct rva rva, uint8_t flags)
+{
+	uint8_t *state = discovery_state(d, rva);
+
+	if (state)
+		*state |= flags;
+}
+
+static bool is_chained(const struct discovery *d, const struct runtime_function *entry)
+{
+	const uint8_t *info = image_bytes(d->image, entry->unwind, 1);
+
+	return info && (*info >> 3 & UNWIND_CHAININFO);
+}
+
+/* The function table: boundaries first, so that no sweep runs across one. */
+static void add_function_table(struct discovery *d)
+{
+	const struct function_table *table = &d->graph->tables.functions;
+
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct runtime_function *entry = &table->data[i];
+		struct ref begin = {.site = entry->site, .target = entry->begin,
+				    .kind = REF_RVA, .size = 4};
+		struct ref end = {.site = rva_add(entry->site, 4), .target = entry->end,
+				  .kind = REF_RVA_END, .size = 4};
+
+		discovery_ref(d, begin);
+		discovery_ref(d, end);
+		if (entry->begin.v == entry->end.v)
+			continue;
+		set_boundary(d, entry->begin, CODE_BOUNDARY | CODE_FUNCTION);
+		set_boundary(d, entry->end, CODE_BOUNDARY);
+	}
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct runtime_function *entry = &table->data[i];
+
+		/* A chained entry may hold a jump table only: never decode from it. */
+		if (entry->begin.v != entry->end.v && !is_chained(d, entry))
+			discovery_enter(d, entry->begin, true);
+	}
+}
+
+static void add_relocated_pointers(struct discovery *d)
+{
+	const struct relocations *relocs = &d->graph->tables.relocs;
+	uint64_t base = d->image->headers.image_base;
+
+	for (uint32_t i = 0; i < relocs->count; i++) {
+		const struct reloc *reloc = &relocs->data[i];
+		bool wide = reloc->type == RELOC_DIR64;
+		const uint8_t *word = image_bytes(d->image, reloc->site, wide ? 8 : 4);
+		uint64_t value;
+
+		if (!word)
+			continue; /* relocations_read has proven it */
+		value = wide ? load_u64(word) : load_u32(word);
+		if (value < base || value - base > UINT32_MAX)
+			continue;
+		add_pointer(d, reloc->site, rva_of((uint32_t)(value - base)),
+			    wide ? REF_VA64 : REF_VA32, wide ? 8 : 4);
+	}
+}
+
+static void add_guard_table(struct discovery *d, const struct guard_table *table)
+{
+	for (uint32_t i = 0; i < table->count; i++) {
+		struct rva site = rva_add(table->rva, i * (4 + table->extra));
+		const uint8_t *word = image_bytes(d->image, site, 4);
+
+		if (word)
+			add_pointer(d, site, rva_of(load_u32(word)), REF_RVA, 4);
+	}
+}
+
+static void add_exports(struct discovery *d)
+{
+	const struct exports *exports = &d->graph->tables.exports;
+
+	for (uint32_t i = 0; i < exports->count; i++)
+		if (!exports->data[i].forwarder)
+			add_pointer(d, exports->data[i].site, exports->data[i].target, REF_RVA, 4);
+}
+
+static void add_pseudo_relocs(struct discovery *d)
+{
+	const struct pseudo_relocs *pseudo = &d->graph->tables.pseudo;
+
+	for (uint32_t i = 0; i < pseudo->count; i++) {
+		struct ref ref = {.site = rva_add(pseudo->data[i].site, 4),
+				  .target = pseudo->data[i].target, .kind = REF_RVA, .size = 4};
+
+		if (discovery_range(d, ref.target))
+			discovery_ref(d, ref);
+	}
+}
+
+/* A symbol is a function's start only where the function table is silent. */
+static void add_symbols(struct discovery *d)
+{
+	const struct coff_symbols *symbols = &d->graph->tables.symbols;
+
+	for (uint32_t i = 0; i < symbols->count; i++)
+		if (symbols->data[i].is_function && !in_function_table(d, symbols->data[i].rva))
+			discovery_enter(d, symbols->data[i].rva, true);
+}
+
+enum status table_refs_add(struct discovery *d)
+{
+	const struct load_config *config = &d->graph->tables.config;
+	const struct pe_headers *headers = &d->image->headers;
+
+	if (config->volatile_metadata.v || config->dynamic_relocation_section)
+		return diag_fail(d->diag, STATUS_UNSUPPORTED,
+				 "volatile metadata and dynamic relocations are not supported");
+	add_function_table(d);
+	if (headers->entry.v)
+		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,
+			    REF_RVA, 4);
+	add_relocated_pointers(d);
+	add_exports(d);
+	add_guard_table(d, &config->functions);
+	add_guard_table(d, &config->long_jumps);
+	add_guard_table(d, &config->eh_continuations);
+	add_pseudo_relocs(d);
+	add_symbols(d);
+	return STATUS_OK;
+}

@@ -1,0 +1,77 @@
+/* Following values through the registers of one function, as far as computed
+ * jumps need it.  Internal to graph/.
+ *
+ * A jump through a register is one of two things.  When the value was a whole
+ * pointer from the start (a parameter, a call's result, loaded from memory, an
+ * address taken by lea), it is a tail call or an absolute table, and relocations
+ * and lea references cover it.  When it was computed, it must be the sum of a
+ * table's entry and the table's base, or it is not understood.
+ */
+#ifndef APPULSE_GRAPH_VALUE_FLOW_H
+#define APPULSE_GRAPH_VALUE_FLOW_H
+
+#include "decode/insn.h"
+#include "graph/graph.h"
+
+enum value_kind {
+	VALUE_COMPUTED, /* anything that arithmetic has made, or not known at all */
+	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, call's result */
+	VALUE_ADDRESS,  /* the address `table` */
+	VALUE_SCALED,   /* 4 * the value with this id */
+	VALUE_ELEMENT,  /* the address of an entry of the table at `table` */
+	VALUE_ENTRY,    /* the 32-bit entry itself */
+	VALUE_TARGET,   /* that entry plus the address `base` */
+};
+
+/* Values with the same id are equal. */
+struct value {
+	uint8_t kind;     /* enum value_kind */
+	uint8_t width;    /* bytes: the value is below 256^width */
+	struct rva table; /* as the kind says */
+	struct rva base;
+	uint32_t bound;   /* entries in reach, from a comparison; 0 when none is known */
+	uint64_t id;
+};
+
+/* A local variable in memory, by the register and displacement that name it. */
+struct slot {
+	uint8_t base; /* REGISTER_RSP or REGISTER_RBP; 0 when the slot is free */
+	int32_t displacement;
+	struct value value;
+};
+
+/* The value with this id is below `bound`. */
+struct fact {
+	uint64_t id;
+	uint32_t bound; /* 0: free */
+};
+
+enum { FLOW_SLOTS = 12, FLOW_FACTS = 12 };
+
+struct flow_state {
+	struct value registers[REGISTER_COUNT];
+	struct slot slots[FLOW_SLOTS];
+	struct fact facts[FLOW_FACTS];
+	uint8_t next_slot, next_fact; /* which to replace next */
+	bool compared;                /* whether the flags stem from the comparison below */
+	uint64_t compared_id;
+	uint32_t compared_constant;
+};
+
+/* What a function finds when it is called. */
+void flow_state_entry(struct flow_state *state, uint64_t id);
+
+/* Nothing is known. */
+void flow_state_unknown(struct flow_state *state, uint64_t id);
+
+/* Lets the instruction at `at` act on the state. */
+void flow_state_step(struct flow_state *state, struct rva at, const struct insn *insn,
+		     const struct insn_detail *detail);
+
+/* What follows when a conditional branch was taken or not. */
+void flow_state_branch(struct flow_state *state, enum insn_condition condition, bool taken);
+
+/* Joins `from` into `into` at the place `at`; true when that changed `into`. */
+bool flow_state_join(struct flow_state *into, const struct flow_state *from, struct rva at);
+
+#endif
