@@ -58,9 +58,8 @@ static void print_choices(const char *const *choices, unsigned *column, FILE *to
 	}
 }
 
-/* The left half of a row, then its text from HELP_INDENT on. */
-static void print_row(const char *left, const char *text, const char *const *choices,
-		      FILE *to)
+/* The left half of a row, then its text from HELP_INDENT on, which is left open. */
+static unsigned begin_row(const char *left, const char *text, FILE *to)
 {
 	unsigned column = (unsigned)strlen(left);
 
@@ -72,8 +71,12 @@ static void print_row(const char *left, const char *text, const char *const *cho
 	fprintf(to, "%*s", (int)(HELP_INDENT - column), "");
 	column = HELP_INDENT;
 	wrap(text, strlen(text), HELP_INDENT, &column, to);
-	if (choices)
-		print_choices(choices, &column, to);
+	return column;
+}
+
+static void print_row(const char *left, const char *text, FILE *to)
+{
+	begin_row(left, text, to);
 	putc('\n', to);
 }
 
@@ -81,12 +84,18 @@ static void print_option(const struct option_spec *option, FILE *to)
 {
 	char letter[8] = "    ";
 	char left[128];
+	unsigned column;
 
 	if (option->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
 	snprintf(left, sizeof(left), "  %s--%s%s%s", letter, option->name,
 		 option->argument ? " " : "", option->argument ? option->argument : "");
-	print_row(left, option->help, option->choices, to);
+	column = begin_row(left, option->help, to);
+	if (option->required)
+		wrap("(needed)", strlen("(needed)"), HELP_INDENT, &column, to);
+	if (option->choices)
+		print_choices(option->choices, &column, to);
+	putc('\n', to);
 }
 
 static void print_options(const struct option_spec *options, unsigned count, FILE *to)
@@ -94,9 +103,8 @@ static void print_options(const struct option_spec *options, unsigned count, FIL
 	fputs("Options:\n", to);
 	for (unsigned i = 0; i < count; i++)
 		print_option(&options[i], to);
-	print_row("  -h, --help", "print this help", NULL, to);
-	print_row("      --version", "print the version and those of the libraries", NULL,
-		  to);
+	print_row("  -h, --help", "print this help", to);
+	print_row("      --version", "print the version and those of the libraries", to);
 }
 
 static void print_subcommands(const struct tool *tool, FILE *to)
@@ -108,7 +116,7 @@ static void print_subcommands(const struct tool *tool, FILE *to)
 		if (!tool->subcommands[i].name)
 			continue;
 		snprintf(left, sizeof(left), "  %s", tool->subcommands[i].name);
-		print_row(left, tool->subcommands[i].summary, NULL, to);
+		print_row(left, tool->subcommands[i].summary, to);
 	}
 	fprintf(to, "\n'%s SUBCOMMAND --help' tells more about each.\n", tool->name);
 }

@@ -31,6 +31,7 @@ struct parser {
 	struct diag *diag;
 	enum status status; /* of the first fault */
 	bool help, version; /* were asked for */
+	bool seen[OPTIONS_MAX]; /* which options were given */
 };
 
 /* Keeps the first fault, and says how to get help. */
@@ -98,6 +99,7 @@ static void set_choice(struct parser *p, const struct option_spec *option, const
 
 static void set_option(struct parser *p, const struct option_spec *option, const char *text)
 {
+	p->seen[option - p->spec->options] = true;
 	if (option->given)
 		*option->given = true;
 	switch (option->kind) {
@@ -244,10 +246,18 @@ static int find_command(int argc, char **argv)
 	return argc;
 }
 
-static void check_arguments(struct parser *p)
+/* Whether all that must be given is, and no more. */
+static void check_complete(struct parser *p)
 {
 	const struct string_list *arguments = &p->line->arguments;
 
+	for (unsigned i = 0; i < p->spec->option_count; i++) {
+		const struct option_spec *option = &p->spec->options[i];
+
+		if (option->required && !p->seen[i])
+			fault(p, "option '--%s %s' is needed", option->name,
+			      option->argument);
+	}
 	if (arguments->len < p->spec->min)
 		fault(p, "too few arguments: need %s", p->spec->arguments);
 	else if (arguments->len > p->spec->max)
@@ -283,7 +293,7 @@ enum status command_line_parse(struct tool *tool, const struct command_spec *spe
 	parse_words(&p, words, argv);
 	if (p.help || p.version)
 		return answer(&p);
-	check_arguments(&p);
+	check_complete(&p);
 	if (!tool->quiet)
 		progress_show_on(&tool->progress, stderr);
 	return p.status;

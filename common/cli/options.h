@@ -78,9 +78,10 @@ struct option_spec {
 	const char *const *choices; /* NULL-terminated */
 	const char *help;           /* one or two phrases; help adds the choices */
 	bool *given;                /* set when the option is given; may be NULL */
+	bool required;              /* leaving it out is a USAGE failure */
 };
 
-/* What follows the destination may end in `, .given = &flag`. */
+/* What follows the destination may end in `, .given = &flag, .required = true`. */
 #define OPTION_FLAG(name_, letter_, to_, ...)                                      \
 	{                                                                          \
 		.name = (name_), .letter = (letter_), .kind = OPTION_IS_FLAG,      \

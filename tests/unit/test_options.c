@@ -263,6 +263,34 @@ static void parsing_goes_on_after_a_fault(void **state)
 	release(&w);
 }
 
+static void what_is_required_must_be_given(void **state)
+{
+	const char *database = NULL, *other = NULL;
+	const struct option_spec options[] = {
+		OPTION_STRING("other", 0, "X", &other, "not needed"),
+		OPTION_STRING("db", 0, "FILE", &database, "needed", .required = true),
+	};
+	const struct command_spec spec = {.options = options,
+					  .option_count = OPTION_COUNT(options)};
+	struct tool tool = {.name = "tool", .subcommand = "run"};
+	struct command_line line;
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(command_line_parse(&tool, &spec, 3,
+					    (char *[]){"run", "--other", "x", NULL}, &line,
+					    &diag),
+			 STATUS_USAGE);
+	assert_string_equal(diag.message,
+			    "option '--db FILE' is needed, try 'tool run --help'");
+	command_line_release(&line);
+	assert_int_equal(command_line_parse(&tool, &spec, 2,
+					    (char *[]){"run", "--db=x", NULL}, &line, &diag),
+			 STATUS_OK);
+	assert_string_equal(database, "x");
+	command_line_release(&line);
+}
+
 static enum status help_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
 	struct wanted w = {0};
@@ -270,7 +298,8 @@ static enum status help_command(struct tool *tool, int argc, char **argv, struct
 		OPTION_STRING("output", 'o', "FILE", &w.output,
 			      "write the image to FILE, which must not exist unless the "
 			      "next option is given too"),
-		OPTION_NUMBER("a-name-that-is-rather-long", 0, "NUMBER", &w.seed, 0, 1, "x"),
+		OPTION_NUMBER("a-name-that-is-rather-long", 0, "NUMBER", &w.seed, 0, 1, "x",
+			      .required = true),
 		OPTION_CHOICE("order", 0, "ORDER", &w.order, orders, "sort by it"),
 		OPTIONS_COMMON(tool),
 	};
@@ -310,7 +339,7 @@ static void help_fits_80_columns(void **state)
 		"  -o, --output FILE       write the image to FILE, which must not exist unless\n"
 		"                          the next option is given too\n"
 		"      --a-name-that-is-rather-long NUMBER\n"
-		"                          x\n"
+		"                          x (needed)\n"
 		"      --order ORDER       sort by it (one of first-touch, random, file)\n"
 		"      --json              print the result as one JSON object\n"
 		"  -q, --quiet             no progress and no remarks on stderr\n"
@@ -379,6 +408,7 @@ int main(void)
 		cmocka_unit_test(arguments_are_counted),
 		cmocka_unit_test(two_dashes_begin_the_command),
 		cmocka_unit_test(parsing_goes_on_after_a_fault),
+		cmocka_unit_test(what_is_required_must_be_given),
 		cmocka_unit_test(help_fits_80_columns),
 		cmocka_unit_test(help_and_version_answer_alone),
 	};
