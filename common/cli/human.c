@@ -46,7 +46,8 @@ struct human human_percent(uint64_t part, uint64_t whole)
 	struct human h = {"-"};
 
 	if (whole)
-		snprintf(h.text, sizeof(h.text), "%.1f %%", 100.0 * (double)part / (double)whole);
+		snprintf(h.text, sizeof(h.text), "%.1f %%",
+			 100.0 * (double)part / (double)whole);
 	return h;
 }
 

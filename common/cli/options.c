@@ -29,8 +29,8 @@ struct parser {
 	const struct command_spec *spec;
 	struct command_line *line;
 	struct diag *diag;
-	enum status status; /* of the first fault */
-	bool help, version; /* were asked for */
+	enum status status;	/* of the first fault */
+	bool help, version;	/* were asked for */
 	bool seen[OPTIONS_MAX]; /* which options were given */
 };
 
@@ -57,18 +57,24 @@ static void out_of_memory(struct parser *p)
 		p->status = diag_no_memory(p->diag);
 }
 
+/* No sign, no space, nothing behind: strtoull alone would take them. */
+static bool is_number(const char *digits, bool hex)
+{
+	size_t n = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
+
+	return n > 0 && digits[n] == '\0';
+}
+
 static void set_number(struct parser *p, const struct option_spec *option, const char *text)
 {
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	const char *digits = hex ? text + 2 : text;
-	bool plain = *digits != '\0' &&
-		     digits[strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789")] ==
-			     '\0';
 	uint64_t value;
 
 	errno = 0;
 	value = strtoull(digits, NULL, hex ? 16 : 10);
-	if (!plain || errno == ERANGE || value < option->min || value > option->max)
+	if (!is_number(digits, hex) || errno == ERANGE || value < option->min ||
+	    value > option->max)
 		fault(p,
 		      "option '--%s' needs a number from %" PRIu64 " to %" PRIu64
 		      ", not '%s'",
@@ -156,8 +162,8 @@ static void refuse(struct parser *p, int code, const char *word)
 	char letter[3] = {'-', (char)optopt, '\0'};
 
 	if (code == ':' && !(long_form && is_abbreviated(word, option->name)))
-		fault(p, "option '%s' needs an argument %s",
-		      long_form ? word : letter, option->argument);
+		fault(p, "option '%s' needs an argument %s", long_form ? word : letter,
+		      option->argument);
 	else if (code == '?' && long_form && optopt)
 		fault(p, "option '%.*s' takes no argument", (int)strcspn(word, "="), word);
 	else if (long_form)
@@ -206,7 +212,8 @@ static void translate(const struct command_spec *spec, struct option *ret_long,
 		const struct option_spec *option = &spec->options[i];
 		bool takes = option->kind != OPTION_IS_FLAG;
 
-		ret_long[i] = (struct option){option->name, takes, NULL, LONG_BASE + (int)i};
+		ret_long[i] =
+			(struct option){option->name, takes, NULL, LONG_BASE + (int)i};
 		if (option->letter) {
 			*ret_short++ = option->letter;
 			if (takes)
@@ -277,8 +284,8 @@ static enum status answer(struct parser *p)
 	return STATUS_OK;
 }
 
-enum status command_line_parse(struct tool *tool, const struct command_spec *spec,
-			       int argc, char **argv, struct command_line *ret_line,
+enum status command_line_parse(struct tool *tool, const struct command_spec *spec, int argc,
+			       char **argv, struct command_line *ret_line,
 			       struct diag *diag)
 {
 	struct parser p = {.tool = tool, .spec = spec, .line = ret_line, .diag = diag};

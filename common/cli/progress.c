@@ -18,7 +18,8 @@ static struct timespec now(void)
 
 static double seconds_between(struct timespec from, struct timespec to)
 {
-	return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+	return (double)(to.tv_sec - from.tv_sec) +
+	       (double)(to.tv_nsec - from.tv_nsec) / 1e9;
 }
 
 void progress_init(struct progress *progress)

@@ -71,8 +71,8 @@ static void pad(FILE *to, size_t n, char with)
 
 /* One line of `count` cells.  Spaces are owed until text follows them, so that
  * no line ends in one. */
-static void print_line(const struct table *table, const char *const *cells,
-		       uint32_t count, const size_t *widths, FILE *to)
+static void print_line(const struct table *table, const char *const *cells, uint32_t count,
+		       const size_t *widths, FILE *to)
 {
 	size_t owed = 0;
 

@@ -68,16 +68,17 @@ static enum status answer_without_command(struct tool *tool, int argc, char **ar
 	const char *word = argc > 1 ? argv[1] : NULL;
 
 	if (!word)
-		return diag_fail(diag, STATUS_USAGE,
-				 "no subcommand given, try '%s --help'", tool->name);
+		return diag_fail(diag, STATUS_USAGE, "no subcommand given, try '%s --help'",
+				 tool->name);
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 		help_print_tool(tool, stdout);
 	else if (strcmp(word, "--version") == 0)
 		version_print(tool, stdout);
 	else if (word[0] == '-')
-		return diag_fail(diag, STATUS_USAGE,
-				 "option '%s' stands before the subcommand, try '%s --help'",
-				 word, tool->name);
+		return diag_fail(
+			diag, STATUS_USAGE,
+			"option '%s' stands before the subcommand, try '%s --help'", word,
+			tool->name);
 	else
 		return diag_fail(diag, STATUS_USAGE,
 				 "unknown subcommand '%s', try '%s --help'", word,
@@ -120,6 +121,12 @@ static void put_error(struct result *r, json_t *root, const struct diag *diag)
 	put_known(r, error, "found", diag->found);
 }
 
+/* To a tenth of a millisecond: more would be noise. */
+static double rounded(double seconds)
+{
+	return (double)(uint64_t)(seconds * 1e4 + 0.5) / 1e4;
+}
+
 /* The whole object: head, what the command has put, warnings and steps. */
 static enum status print_result(struct tool *tool, enum status status,
 				const struct diag *failure, struct diag *diag)
@@ -149,10 +156,8 @@ static enum status print_result(struct tool *tool, enum status status,
 		json_t *step = result_add_object(&r, array);
 
 		result_put_text(&r, step, "name", tool->progress.data[i].name);
-		/* To a tenth of a millisecond: more would be noise. */
 		result_put_real(&r, step, "seconds",
-				(double)(uint64_t)(tool->progress.data[i].seconds * 1e4 + 0.5) /
-					1e4);
+				rounded(tool->progress.data[i].seconds));
 	}
 	printed = result_print(&r, stdout, diag);
 	result_release(&r);

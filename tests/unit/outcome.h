@@ -25,7 +25,8 @@ static inline void outcome_read(int fd, char *ret_text, size_t size)
 }
 
 /* `argv` ends in NULL; `out_path` is where stdout goes, NULL to keep it. */
-static inline struct outcome outcome_of(struct tool *tool, char **argv, const char *out_path)
+static inline struct outcome outcome_of(struct tool *tool, char **argv,
+					const char *out_path)
 {
 	int out = memfd_create("out", 0), err = memfd_create("err", 0);
 	struct outcome outcome = {.exit_code = -1};

@@ -24,7 +24,8 @@ static void starts_empty_and_gives_memory_of_zero_bytes(void **state)
  * filled with its own byte, and all must still hold it at the end. */
 static void allocations_are_aligned_zeroed_and_apart(void **state)
 {
-	static const size_t sizes[] = {1, 15, 16, 17, 100, 4096, 300000, 1, 262144, 33, 262145};
+	static const size_t sizes[] = {1,      15, 16,	   17, 100,   4096,
+				       300000, 1,  262144, 33, 262145};
 	enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), ROUNDS = 40 };
 	unsigned char *given[COUNT * ROUNDS];
 	struct arena arena;

@@ -26,8 +26,9 @@ static void keeps_the_failure_and_returns_its_status(void **state)
 	diag_init(&diag);
 	assert_int_equal(diag.status, STATUS_OK);
 	assert_string_equal(formatted(&diag), "");
-	assert_int_equal(diag_fail(&diag, STATUS_NO_ROOM, "need %d bytes for '%s'", 12, "x"),
-			 STATUS_NO_ROOM);
+	assert_int_equal(
+		diag_fail(&diag, STATUS_NO_ROOM, "need %d bytes for '%s'", 12, "x"),
+		STATUS_NO_ROOM);
 	assert_int_equal(diag.status, STATUS_NO_ROOM);
 	assert_string_equal(formatted(&diag), "need 12 bytes for 'x'");
 }
@@ -37,18 +38,17 @@ static void says_file_function_place_and_values(void **state)
 	struct diag diag;
 
 	(void)state;
-	assert_int_equal(diag_fail_at(&diag, STATUS_MALFORMED, rva_of(0xdeadbeef), "bad %s",
-				      "row"),
-			 STATUS_MALFORMED);
+	assert_int_equal(
+		diag_fail_at(&diag, STATUS_MALFORMED, rva_of(0xdeadbeef), "bad %s", "row"),
+		STATUS_MALFORMED);
 	assert_string_equal(formatted(&diag), "bad row (at RVA 0xdeadbeef)");
 	diag_set_values(&diag, "1 or 2", "7");
 	assert_string_equal(formatted(&diag),
 			    "bad row (at RVA 0xdeadbeef, expected 1 or 2, found 7)");
 	diag_set_function(&diag, "main");
 	diag_set_file(&diag, "a.dll");
-	assert_string_equal(
-		formatted(&diag),
-		"'a.dll': bad row (in 'main', at RVA 0xdeadbeef, expected 1 or 2, found 7)");
+	assert_string_equal(formatted(&diag), "'a.dll': bad row (in 'main', at RVA "
+					      "0xdeadbeef, expected 1 or 2, found 7)");
 }
 
 static void outer_parties_cannot_replace_what_inner_ones_set(void **state)
@@ -84,8 +84,9 @@ static void adds_the_system_error(void **state)
 	struct diag diag;
 
 	(void)state;
-	assert_int_equal(diag_fail_errno(&diag, STATUS_IO, ENOSPC, "cannot write '%s'", "f"),
-			 STATUS_IO);
+	assert_int_equal(
+		diag_fail_errno(&diag, STATUS_IO, ENOSPC, "cannot write '%s'", "f"),
+		STATUS_IO);
 	assert_string_equal(formatted(&diag), "cannot write 'f': No space left on device");
 }
 

@@ -28,8 +28,8 @@ struct wanted {
 static const char *const orders[] = {"first-touch", "random", "file", NULL};
 
 /* Parses the words of `text`, separated by single spaces, as arguments. */
-static enum status parse_with(struct wanted *w, const char *text, unsigned min, unsigned max,
-			      bool takes_command)
+static enum status parse_with(struct wanted *w, const char *text, unsigned min,
+			      unsigned max, bool takes_command)
 {
 	static char words[1024];
 	static char *argv[64];
@@ -108,8 +108,10 @@ static void nothing_given_changes_nothing(void **state)
 static void long_and_short_forms(void **state)
 {
 	static const char *const forms[] = {
-		"a --output x --force --runs 7 b", "--output=x a b --runs=7 --force",
-		"-o x -f -n 7 a b",		   "-fox -n7 a -- b",
+		"a --output x --force --runs 7 b",
+		"--output=x a b --runs=7 --force",
+		"-o x -f -n 7 a b",
+		"-fox -n7 a -- b",
 		"a -fn7 -ox b",
 	};
 
@@ -157,8 +159,17 @@ static void choices_give_their_index(void **state)
 
 static void numbers_are_plain_and_in_range(void **state)
 {
-	static const char *const bad[] = {"1",	"101",	"",    "-5",  "+5",   "5x", "0x",
-					  "x5", "5.5", "1e1", "99999999999999999999"};
+	static const char *const bad[] = {"1",
+					  "101",
+					  "",
+					  "-5",
+					  "+5",
+					  "5x",
+					  "0x",
+					  "x5",
+					  "5.5",
+					  "1e1",
+					  "99999999999999999999"};
 	struct wanted w;
 
 	(void)state;
@@ -246,7 +257,8 @@ static void two_dashes_begin_the_command(void **state)
 	release(&w);
 	/* Words in front of it are no command. */
 	assert_int_equal(parse_with(&w, "wine y -- z", 0, 0, true), STATUS_USAGE);
-	assert_string_equal(w.diag.message, "unexpected argument 'wine', try 'tool --help'");
+	assert_string_equal(w.diag.message,
+			    "unexpected argument 'wine', try 'tool --help'");
 	release(&w);
 }
 
@@ -285,7 +297,8 @@ static void what_is_required_must_be_given(void **state)
 			    "option '--db FILE' is needed, try 'tool run --help'");
 	command_line_release(&line);
 	assert_int_equal(command_line_parse(&tool, &spec, 2,
-					    (char *[]){"run", "--db=x", NULL}, &line, &diag),
+					    (char *[]){"run", "--db=x", NULL}, &line,
+					    &diag),
 			 STATUS_OK);
 	assert_string_equal(database, "x");
 	command_line_release(&line);
@@ -330,13 +343,15 @@ static void help_fits_80_columns(void **state)
 	static const char expected[] =
 		"usage: tool verify [OPTION...] IMAGE\n"
 		"\n"
-		"Does it, at some length, so that the line must be broken somewhere before its\n"
+		"Does it, at some length, so that the line must be broken somewhere before "
+		"its\n"
 		"end.\n"
 		"\n"
 		"Then more.\n"
 		"\n"
 		"Options:\n"
-		"  -o, --output FILE       write the image to FILE, which must not exist unless\n"
+		"  -o, --output FILE       write the image to FILE, which must not exist "
+		"unless\n"
 		"                          the next option is given too\n"
 		"      --a-name-that-is-rather-long NUMBER\n"
 		"                          x (needed)\n"
@@ -345,8 +360,8 @@ static void help_fits_80_columns(void **state)
 		"  -q, --quiet             no progress and no remarks on stderr\n"
 		"  -h, --help              print this help\n"
 		"      --version           print the version and those of the libraries\n";
-	struct tool tool = {.name = "tool", .subcommands = help_subcommands,
-			    .subcommand_count = 2};
+	struct tool tool = {
+		.name = "tool", .subcommands = help_subcommands, .subcommand_count = 2};
 	struct outcome outcome =
 		outcome_of(&tool, (char *[]){"tool", "verify", "--help", NULL}, NULL);
 
@@ -370,8 +385,10 @@ static void help_and_version_answer_alone(void **state)
 		{"tool", "x", "--json", "--help"},
 		{"tool", "--bad", "--help", NULL},
 	};
-	struct tool tool = {.name = "tool", .subcommands = help_subcommands,
-			    .subcommand_count = 2, .libraries = libraries,
+	struct tool tool = {.name = "tool",
+			    .subcommands = help_subcommands,
+			    .subcommand_count = 2,
+			    .libraries = libraries,
 			    .library_count = 1};
 	struct outcome outcome;
 
@@ -383,7 +400,8 @@ static void help_and_version_answer_alone(void **state)
 		outcome = outcome_of(&tool, argv, NULL);
 		assert_int_equal(outcome.exit_code, 0);
 		assert_memory_equal(outcome.out, usage, strlen(usage));
-		assert_non_null(strstr(outcome.out, "\n  verify                  check it\n"));
+		assert_non_null(
+			strstr(outcome.out, "\n  verify                  check it\n"));
 		assert_null(strchr(outcome.out, '{'));
 		assert_null(strstr(outcome.out, "worked"));
 	}

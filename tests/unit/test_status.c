@@ -56,7 +56,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_codes_are_the_documented_ones),
-		cmocka_unit_test(only_success_usage_and_verification_have_codes_of_their_own),
+		cmocka_unit_test(
+			only_success_usage_and_verification_have_codes_of_their_own),
 		cmocka_unit_test(names_are_distinct_words),
 	};
 

@@ -83,7 +83,8 @@ static void lines_have_no_spaces_at_their_end(void **state)
 
 static void without_titles_there_is_no_header(void **state)
 {
-	static const struct table_column plain[] = {{NULL, TABLE_LEFT}, {NULL, TABLE_RIGHT}};
+	static const struct table_column plain[] = {{NULL, TABLE_LEFT},
+						    {NULL, TABLE_RIGHT}};
 	struct table table;
 
 	(void)state;

@@ -17,10 +17,12 @@
 static enum status deed_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
 	const struct option_spec options[] = {OPTIONS_COMMON(tool)};
-	const struct command_spec spec = {
-		.description = "Does deeds.", .arguments = "DEED...", .min = 0,
-		.max = ARGUMENTS_ANY, .options = options,
-		.option_count = OPTION_COUNT(options)};
+	const struct command_spec spec = {.description = "Does deeds.",
+					  .arguments = "DEED...",
+					  .min = 0,
+					  .max = ARGUMENTS_ANY,
+					  .options = options,
+					  .option_count = OPTION_COUNT(options)};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
 
@@ -63,7 +65,8 @@ static const struct subcommand subcommands[] = {
 /* Runs `tool` with the words, with or without its default command. */
 static struct outcome run(bool has_default, char **argv)
 {
-	struct tool tool = {.name = "tool", .description = "A tool.",
+	struct tool tool = {.name = "tool",
+			    .description = "A tool.",
 			    .subcommands = subcommands + !has_default,
 			    .subcommand_count = 3 - !has_default};
 
@@ -120,7 +123,8 @@ static void without_default_the_first_word_must_be_one(void **state)
 	o = RUN_WITHOUT_DEFAULT("-q", "other");
 	assert_int_equal(o.exit_code, 2);
 	assert_string_equal(
-		o.err, "tool: option '-q' stands before the subcommand, try 'tool --help'\n");
+		o.err,
+		"tool: option '-q' stands before the subcommand, try 'tool --help'\n");
 	o = RUN_WITHOUT_DEFAULT("--help");
 	assert_int_equal(o.exit_code, 0);
 	assert_string_equal(o.err, "");
@@ -138,7 +142,8 @@ static void a_subcommand_names_itself_in_hints(void **state)
 
 	(void)state;
 	assert_int_equal(o.exit_code, 2);
-	assert_string_equal(o.err, "tool: unknown option '--bad', try 'tool other --help'\n");
+	assert_string_equal(o.err,
+			    "tool: unknown option '--bad', try 'tool other --help'\n");
 	assert_string_equal(o.out, "");
 }
 
@@ -154,8 +159,9 @@ static void a_failure_is_told_once(void **state)
 	/* A refusal has its reason; no name from an image breaks the line. */
 	o = RUN("refuse");
 	assert_int_equal(o.exit_code, 3);
-	assert_string_equal(o.err, "tool: 'x.dll': bad?row (in 'f', at RVA 0x1000, expected "
-				   "1, found 2) [malformed]\n");
+	assert_string_equal(o.err,
+			    "tool: 'x.dll': bad?row (in 'f', at RVA 0x1000, expected "
+			    "1, found 2) [malformed]\n");
 	/* A failure without a message has its status at least. */
 	o = RUN("silent");
 	assert_int_equal(o.exit_code, 4);
@@ -241,8 +247,8 @@ static void an_stdout_that_is_full_is_a_failure(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		struct tool tool = {.name = "tool", .subcommands = subcommands,
-				    .subcommand_count = 1};
+		struct tool tool = {
+			.name = "tool", .subcommands = subcommands, .subcommand_count = 1};
 		char *argv[4];
 		struct outcome o;
 
@@ -256,10 +262,10 @@ static void an_stdout_that_is_full_is_a_failure(void **state)
 /* The first failure counts, not that it could not be printed as JSON. */
 static void a_failure_is_not_replaced_by_a_full_stdout(void **state)
 {
-	struct tool tool = {.name = "tool", .subcommands = subcommands,
-			    .subcommand_count = 1};
-	struct outcome o = outcome_of(
-		&tool, (char *[]){"tool", "--json", "refuse", NULL}, "/dev/full");
+	struct tool tool = {
+		.name = "tool", .subcommands = subcommands, .subcommand_count = 1};
+	struct outcome o = outcome_of(&tool, (char *[]){"tool", "--json", "refuse", NULL},
+				      "/dev/full");
 
 	(void)state;
 	assert_int_equal(o.exit_code, 3);
