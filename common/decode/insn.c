@@ -223,6 +223,8 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn_detail *ret_de
 		return false;
 	memset(ret_detail, 0, sizeof(*ret_detail));
 	ret_detail->op = (uint8_t)op_of(zi.mnemonic);
+	if (zi.meta.category == ZYDIS_CATEGORY_CMOV)
+		ret_detail->op = OP_CONDITIONAL_MOVE;
 	ret_detail->condition = (uint8_t)condition_of(zi.mnemonic);
 	ret_detail->written = written_registers(&zi, operands);
 	ret_detail->changes_flags = zi.cpu_flags &&

@@ -58,6 +58,7 @@ enum insn_op {
 	OP_ADD,
 	OP_AND,
 	OP_SHIFT_LEFT,
+	OP_CONDITIONAL_MOVE, /* cmovcc */
 	OP_COMPARE,
 };
 

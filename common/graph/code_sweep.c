@@ -88,6 +88,7 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 		.target = target_of(insn, at),
 		.tail = (uint8_t)(insn->length - insn->field_offset - insn->field_size),
 		.size = insn->field_size,
+		.enters = insn->field != FIELD_MEMORY,
 	};
 	uint8_t *state = discovery_state(d, ref.target);
 

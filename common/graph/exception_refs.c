@@ -87,9 +87,10 @@ static enum handler_form classify(const struct discovery *d, const struct handle
 }
 
 static void add_code_rva(struct discovery *d, struct rva site, struct rva target,
-			 enum ref_kind kind)
+			 enum ref_kind kind, bool enters)
 {
-	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = 4};
+	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = 4,
+			  .enters = enters};
 
 	discovery_ref(d, ref);
 	if (kind == REF_RVA)
@@ -105,12 +106,15 @@ static void add_scope_table(struct discovery *d, const struct handler_user *user
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct scope_record *record = &table.data[i];
 
-		add_code_rva(d, record->site, record->begin, REF_RVA);
-		add_code_rva(d, rva_add(record->site, 4), record->end, REF_RVA_END);
+		add_code_rva(d, record->site, record->begin, REF_RVA, false);
+		add_code_rva(d, rva_add(record->site, 4), record->end, REF_RVA_END,
+			     false);
 		if (record->handler.v != SCOPE_HANDLER_EXECUTE)
-			add_code_rva(d, rva_add(record->site, 8), record->handler, REF_RVA);
+			add_code_rva(d, rva_add(record->site, 8), record->handler, REF_RVA,
+				     true);
 		if (record->target.v)
-			add_code_rva(d, rva_add(record->site, 12), record->target, REF_RVA);
+			add_code_rva(d, rva_add(record->site, 12), record->target, REF_RVA,
+				     false);
 	}
 }
 
@@ -173,13 +177,14 @@ static enum status add_unwind_info(struct discovery *d, const struct runtime_fun
 	if (status != STATUS_OK)
 		return status;
 	if (info.flags & UNWIND_CHAININFO) {
-		add_code_rva(d, info.chained.site, info.chained.begin, REF_RVA);
-		add_code_rva(d, rva_add(info.chained.site, 4), info.chained.end, REF_RVA_END);
+		add_code_rva(d, info.chained.site, info.chained.begin, REF_RVA, false);
+		add_code_rva(d, rva_add(info.chained.site, 4), info.chained.end, REF_RVA_END,
+			     false);
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {
 		if (!is_code(d, info.handler))
 			return diag_fail_at(d->diag, STATUS_MALFORMED, info.handler_site,
 					    "an exception handler lies outside the code");
-		add_code_rva(d, info.handler_site, info.handler, REF_RVA);
+		add_code_rva(d, info.handler_site, info.handler, REF_RVA, true);
 		*ret_user = (struct handler_user){function, info.handler, info.handler_data};
 		*ret_has_user = true;
 	}

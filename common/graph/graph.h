@@ -76,6 +76,8 @@ struct ref {
 	uint8_t kind;      /* enum ref_kind */
 	uint8_t tail;      /* bytes between the field's end and the instruction's */
 	uint8_t size;      /* bytes of the field */
+	bool enters;       /* control enters the target as a function is entered, so that a
+	                    * thunk may stand in for it */
 };
 
 /* A solved jump table. */

@@ -129,7 +129,7 @@ static void pin_odd_targets(struct discovery *d)
 	}
 }
 
-/* Branches inside one block keep their value. */
+/* Branches inside one function keep their value, and no thunk stands in for it. */
 static void drop_inner_branches(struct graph *graph)
 {
 	uint32_t kept = 0;
@@ -138,9 +138,10 @@ static void drop_inner_branches(struct graph *graph)
 		const struct ref *ref = &graph->refs.data[i];
 
 		if (ref->kind == REF_BRANCH) {
-			uint32_t block = graph_block_at(graph, ref->site);
+			uint32_t function = graph_function_at(graph, ref->site);
 
-			if (block != NO_BLOCK && block == graph_block_at(graph, ref->target))
+			if (function != NO_FUNCTION &&
+			    function == graph_function_at(graph, ref->target))
 				continue;
 		}
 		graph->refs.data[kept++] = *ref;
@@ -150,18 +151,11 @@ static void drop_inner_branches(struct graph *graph)
 
 static void note_taken(struct discovery *d)
 {
-	const struct data_directory *table = &d->image->directories[DIRECTORY_EXCEPTION];
-
 	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
 		const struct ref *ref = &d->graph->refs.data[i];
-		uint32_t id;
+		uint32_t id = graph_function_starting(d->graph, ref->target);
 
-		if (ref->kind == REF_BRANCH || ref->kind == REF_MEMORY ||
-		    ref->kind == REF_RVA_END || ref->kind == REF_TABLE ||
-		    rva_in(ref->site, table->rva, table->size))
-			continue;
-		id = graph_function_starting(d->graph, ref->target);
-		if (id != NO_FUNCTION)
+		if (ref->enters && ref->kind != REF_BRANCH && id != NO_FUNCTION)
 			d->graph->functions.data[id].taken = true;
 	}
 }

@@ -27,7 +27,8 @@ static bool in_function_table(const struct discovery *d, struct rva rva)
 static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 			enum ref_kind kind, uint8_t size)
 {
-	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size};
+	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size,
+			  .enters = true};
 
 	if (!discovery_range(d, target))
 		return;

@@ -31,6 +31,11 @@ static struct value fresh(enum value_kind kind, uint64_t id)
 	return (struct value){.kind = (uint8_t)kind, .width = 8, .id = id};
 }
 
+static bool is_whole(const struct value *value)
+{
+	return value->kind == VALUE_WHOLE || value->kind == VALUE_ADDRESS;
+}
+
 static uint64_t narrowed_id(const struct value *value, unsigned size)
 {
 	if (size >= 4 || size >= value->width)
@@ -297,6 +302,12 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 		if (source->kind == OPERAND_CONSTANT && source->value == 2)
 			value = scaled(state, &state->registers[target->reg], id);
 		break;
+	case OP_CONDITIONAL_MOVE:
+		/* One of two whole pointers is a whole pointer. */
+		old = operand_value(state, at, source);
+		if (is_whole(&old) && is_whole(&state->registers[target->reg]))
+			value.kind = VALUE_WHOLE;
+		break;
 	default:
 		break;
 	}
@@ -406,11 +417,6 @@ static bool same_value(const struct value *a, const struct value *b)
 {
 	return a->kind == b->kind && a->width == b->width && a->table.v == b->table.v &&
 	       a->base.v == b->base.v && a->bound == b->bound && a->id == b->id;
-}
-
-static bool is_whole(const struct value *value)
-{
-	return value->kind == VALUE_WHOLE || value->kind == VALUE_ADDRESS;
 }
 
 /* The best that holds for both; it only ever loses knowledge, so joins end. */
