@@ -395,17 +395,20 @@ static int open_uri(struct db *db, const char *query, int flags)
 
 static enum status open_handle(struct db *db, enum db_mode mode, struct diag *diag)
 {
-	int flags = mode == DB_READONLY  ? SQLITE_OPEN_READONLY :
-		    mode == DB_READWRITE ? SQLITE_OPEN_READWRITE :
-					   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+	int flags = SQLITE_OPEN_READWRITE | (mode == DB_CREATE ? SQLITE_OPEN_CREATE : 0);
 	int code = open_uri(db, "", flags);
 
+	/* A reader opens for writing too, so that the last one to close the
+	 * database removes its log and -shm file; SQLite itself falls back when the
+	 * file cannot be written. */
 	if (mode == DB_READONLY && !has_log(db->path) &&
 	    ((code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY)) {
 		sqlite3_close(db->handle);
 		db->handle = NULL;
-		code = open_uri(db, "?immutable=1", flags);
+		code = open_uri(db, "?immutable=1", SQLITE_OPEN_READONLY);
 	}
+	if (code == SQLITE_OK && mode == DB_READONLY)
+		code = sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	return code == SQLITE_OK ? STATUS_OK : db_fail(db, code, diag);
 }
 

@@ -147,7 +147,11 @@ struct db_run {
 	int64_t collector;    /* process id of the collector; only for the identity */
 };
 
-/* Writes the run, or finds the one with that identity. */
+/* The identity that a run without one gets; false when memory is out. */
+bool db_run_identity(const struct db_run *run, char ret_identity[SHA256_HEX_SIZE]);
+
+/* Writes the run, or finds the one with that identity.  USAGE for a weight that
+ * is not above 0. */
 enum status db_begin_run(struct db *db, const struct db_run *run, int64_t *ret_id,
 			 struct diag *diag);
 

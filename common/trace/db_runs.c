@@ -59,7 +59,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-static bool run_identity(const struct db_run *run, char ret_hex[SHA256_HEX_SIZE])
+bool db_run_identity(const struct db_run *run, char ret_identity[SHA256_HEX_SIZE])
 {
 	char *text;
 
@@ -67,7 +67,7 @@ static bool run_identity(const struct db_run *run, char ret_hex[SHA256_HEX_SIZE]
 		     db_run_kind_name(run->kind), or_empty(run->host), run->started_ns,
 		     run->collector, or_empty(run->scenario), or_empty(run->command)) < 0)
 		return false;
-	return hash_text(text, ret_hex);
+	return hash_text(text, ret_identity);
 }
 
 enum status db_begin_run(struct db *db, const struct db_run *run, int64_t *ret_id,
@@ -82,7 +82,7 @@ enum status db_begin_run(struct db *db, const struct db_run *run, int64_t *ret_i
 
 	if (!isfinite(run->weight) || run->weight <= 0)
 		return diag_fail(diag, STATUS_USAGE, "a run's weight must be above 0");
-	if (!identity && !run_identity(run, hex))
+	if (!identity && !db_run_identity(run, hex))
 		return diag_no_memory(diag);
 	if (!identity)
 		identity = hex;

@@ -86,13 +86,13 @@ static enum status find_or_put_image(struct db *db, const struct trace_file *tra
 	return db_put_image(db, &image, NULL, 0, ret_id, diag);
 }
 
-static enum status put_trace(struct db *db, int64_t run, const struct trace_file *trace,
-			     const char *hash, const char *identity,
-			     const struct db_touch *touches, struct ingested *result,
-			     struct diag *diag)
+static enum status put_trace(struct db *db, const struct db_run *run,
+			     const struct trace_file *trace, const char *hash,
+			     const char *identity, const struct db_touch *touches,
+			     struct ingested *result, struct diag *diag)
 {
 	struct db_process process = {
-		.run = run, .pid = trace->process, .parent = trace->parent,
+		.pid = trace->process, .parent = trace->parent,
 		.started_ns = ingest_time_ns(trace->process_start),
 		.executable = trace->executable[0] ? trace->executable : NULL,
 	};
@@ -103,6 +103,8 @@ static enum status put_trace(struct db *db, int64_t run, const struct trace_file
 	bool known = false;
 	enum status status = db_find_trace(db, identity, &known, &process.run, diag);
 
+	if (status == STATUS_OK && !known)
+		status = db_begin_run(db, run, &process.run, diag);
 	if (status == STATUS_OK)
 		status = find_or_put_image(db, trace, &row.image, diag);
 	if (status == STATUS_OK)
@@ -113,9 +115,9 @@ static enum status put_trace(struct db *db, int64_t run, const struct trace_file
 	return status;
 }
 
-enum status ingest_trace(struct db *db, int64_t run, const struct trace_file *trace,
-			 const char *hash, struct ingested *ret_ingested,
-			 struct diag *diag)
+enum status ingest_trace(struct db *db, const struct db_run *run,
+			 const struct trace_file *trace, const char *hash,
+			 struct ingested *ret_ingested, struct diag *diag)
 {
 	struct ingested result = {.empty = trace->empty};
 	char identity[SHA256_HEX_SIZE];

@@ -24,11 +24,11 @@ int64_t ingest_time_ns(uint64_t filetime);
  * trace still. */
 void ingest_identity(const struct trace_file *trace, char ret_identity[SHA256_HEX_SIZE]);
 
-/* Writes the trace, its process and, when the database does not know it, its
- * image, in one transaction.  `hash` is the file's content in hexadecimal or
- * NULL.  A trace that is known keeps its run. */
-enum status ingest_trace(struct db *db, int64_t run, const struct trace_file *trace,
-			 const char *hash, struct ingested *ret_ingested,
-			 struct diag *diag);
+/* Writes the trace, its process and, when the database does not know them, its
+ * run and image, in one transaction.  `hash` is the file's content in hexadecimal
+ * or NULL.  A trace that is known keeps its run, and `run` is not written. */
+enum status ingest_trace(struct db *db, const struct db_run *run,
+			 const struct trace_file *trace, const char *hash,
+			 struct ingested *ret_ingested, struct diag *diag);
 
 #endif

@@ -55,7 +55,8 @@ static const char *in(struct folder *folder, const char *name)
 {
 	char *text = folder->text[folder->used++ % 8];
 
-	snprintf(text, sizeof(folder->text[0]), "%s/%s", folder->path, name);
+	assert_true(strlen(folder->path) + strlen(name) + 2 <= sizeof(folder->text[0]));
+	stpcpy(stpcpy(stpcpy(text, folder->path), "/"), name);
 	return text;
 }
 
@@ -169,6 +170,7 @@ static enum db_trace_fate put_trace(struct db *db, int64_t process, int64_t imag
 static void a_new_database_is_labelled_and_opens_again(void **state)
 {
 	const char *path = in(*state, "a b?c#d%41.db");
+	char log[160];
 	struct db *db = open_ok(path, DB_CREATE);
 
 	assert_int_equal(query(db, "PRAGMA user_version"), DB_SCHEMA_VERSION);
@@ -179,6 +181,8 @@ static void a_new_database_is_labelled_and_opens_again(void **state)
 	db_close(open_ok(path, DB_CREATE));
 	db_close(open_ok(path, DB_READWRITE));
 	db_close(open_ok(path, DB_READONLY));
+	snprintf(log, sizeof(log), "%s-wal", path);
+	assert_int_equal(access(log, F_OK), -1);
 }
 
 static void an_empty_file_becomes_a_database_only_when_created(void **state)
