@@ -1,0 +1,322 @@
+/* Runs a command and waits for all that it started.
+ *
+ * A program's own children may outlive it: Wine even detaches every process that
+ * a Windows program creates.  The collector is therefore the subreaper
+ * (prctl(2), PR_SET_CHILD_SUBREAPER): whatever loses its parent below us becomes
+ * our child, and the end of the last child is the end of all.
+ *
+ * Except that Wine's server, and the services that it starts for any program,
+ * belong to the prefix and may live for ever.  Under Wine a process's command line
+ * is its Windows one (observed: Wine 8.0), so the services are known by their
+ * names in the system folder.  A new process shows its parent's command line for a
+ * moment, hence the polling once the command itself has ended.  The command itself
+ * is always waited for, whatever its name is.
+ *
+ * Signals.  The command stays in our process group, so that the terminal's job
+ * control and reading from it work as without us.  The terminal's own signals
+ * (Ctrl-C) reach the whole group; those that somebody sent to us alone are passed
+ * on: to the command while it lives, then to what is left of it.  Once a signal
+ * came, what outlives the command is waited for only GRACE_SECONDS.
+ */
+#include "child.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+
+enum { POLL_NS = 50000000, GRACE_SECONDS = 5, MAX_COMMAND_LINE = 4096 };
+
+extern char **environ;
+
+struct watch {
+	const struct child *child;
+	pid_t pid;               /* of the command; 0 once it has been reaped */
+	struct timespec begin;
+	double ended;            /* seconds when the command ended */
+	double signaled;         /* seconds when a signal came last; < 0: none did */
+	struct child_exit exit;
+	sigset_t signals;        /* that are waited for */
+	VEC(pid_t) left;         /* children to wait for once the command has ended */
+};
+
+static double seconds_since(const struct timespec *begin)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begin->tv_sec) +
+	       (double)(now.tv_nsec - begin->tv_nsec) / 1e9;
+}
+
+/* ---- which processes count ---- */
+
+/* The last part of a path of either system, up to `size`. */
+static const char *base_name(const char *path, unsigned size)
+{
+	const char *name = path;
+
+	for (unsigned i = 0; i < size; i++)
+		if (path[i] == '/' || path[i] == '\\')
+			name = path + i + 1;
+	return name;
+}
+
+bool child_is_wine_service(const char *text, unsigned size)
+{
+	static const char folder[] = "c:\\windows\\system32\\";
+	static const char *const names[] = {"services.exe", "explorer.exe", "plugplay.exe",
+					    "winedevice.exe", "svchost.exe", "rpcss.exe",
+					    "spoolsv.exe", "tabtip.exe", "conhost.exe"};
+	const char *name;
+	unsigned length = 0;
+
+	/* The program's name ends at a blank (the services' have none) or NUL. */
+	while (length < size && text[length] && text[length] != ' ')
+		length++;
+	name = base_name(text, length);
+	if (text[0] == '/')
+		return strncmp(name, "wineserver", 10) == 0;
+	if (length < sizeof(folder) || strncasecmp(text, folder, sizeof(folder) - 1) != 0)
+		return false;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strlen(names[i]) == length - (unsigned)(name - text) &&
+		    strncasecmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Reads a file of /proc; the bytes that came, 0 when it is gone. */
+static unsigned read_proc(pid_t pid, const char *name, char *ret_text, unsigned size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, ret_text, size - 1);
+	close(fd);
+	if (n < 0)
+		n = 0;
+	ret_text[n] = '\0';
+	return (unsigned)n;
+}
+
+/* Whether `pid` is a living child of ours (proc(5): "pid (name) state ppid"). */
+static bool is_child(pid_t pid)
+{
+	char text[512];
+	const char *p;
+	char state;
+	int parent;
+
+	if (!read_proc(pid, "stat", text, sizeof(text)))
+		return false;
+	p = strrchr(text, ')');
+	return p && sscanf(p + 1, " %c %d", &state, &parent) == 2 && state != 'Z' &&
+	       parent == (int)getpid();
+}
+
+static bool is_service(pid_t pid)
+{
+	char text[MAX_COMMAND_LINE];
+	unsigned size = read_proc(pid, "cmdline", text, sizeof(text));
+
+	return child_is_wine_service(text, size);
+}
+
+/* Lists the children that still have to end; false when /proc cannot tell. */
+static bool list_left(struct watch *w)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+
+	w->left.len = 0;
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+
+		if (isdigit((unsigned char)entry->d_name[0]) && is_child(pid) &&
+		    !is_service(pid) && !vec_push(&w->left, pid))
+			break;
+	}
+	closedir(dir);
+	return true;
+}
+
+/* ---- starting, signals, waiting ---- */
+
+static void signals_of(sigset_t *ret_signals)
+{
+	sigemptyset(ret_signals);
+	sigaddset(ret_signals, SIGCHLD);
+	sigaddset(ret_signals, SIGINT);
+	sigaddset(ret_signals, SIGTERM);
+	sigaddset(ret_signals, SIGHUP);
+	sigaddset(ret_signals, SIGQUIT);
+}
+
+/* Starts the command with the signals as they were; 0 or an errno. */
+static int start(struct watch *w, const sigset_t *old_mask)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int err = posix_spawn_file_actions_init(&actions);
+
+	if (err)
+		return err;
+	err = posix_spawnattr_init(&attributes);
+	if (!err) {
+		err = posix_spawnattr_setsigmask(&attributes, old_mask);
+		if (!err)
+			err = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+		if (!err && w->child->output_to_stderr)
+			err = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+							       STDOUT_FILENO);
+		if (!err)
+			err = posix_spawnp(&w->pid, w->child->command[0], &actions,
+					   &attributes, w->child->command, environ);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return err;
+}
+
+static void command_ended(struct watch *w, int status)
+{
+	w->pid = 0;
+	w->ended = seconds_since(&w->begin);
+	if (WIFSIGNALED(status)) {
+		w->exit.exit = DB_EXIT_SIGNALED;
+		w->exit.code = WTERMSIG(status);
+	} else {
+		w->exit.exit = DB_EXIT_EXITED;
+		w->exit.code = WEXITSTATUS(status);
+	}
+}
+
+/* Reaps what has ended; false when no child is left at all. */
+static bool reap(struct watch *w)
+{
+	for (;;) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid == w->pid && pid > 0)
+			command_ended(w, status);
+		if (pid == 0)
+			return true;
+		if (pid < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+static void pass_on(struct watch *w, const siginfo_t *info)
+{
+	w->signaled = seconds_since(&w->begin);
+	w->exit.interrupted = info->si_signo;
+	if (info->si_code > 0)
+		return; /* the kernel's own: the terminal sent it to the whole group */
+	if (w->pid > 0) {
+		kill(w->pid, info->si_signo);
+		return;
+	}
+	for (uint32_t i = 0; i < w->left.len; i++)
+		kill(w->left.data[i], info->si_signo);
+}
+
+static bool patience_ended(const struct watch *w)
+{
+	double now = seconds_since(&w->begin);
+	double since = w->signaled > w->ended ? w->signaled : w->ended;
+
+	if (w->signaled >= 0 && now - since > GRACE_SECONDS)
+		return true;
+	return w->child->patience >= 0 && now - w->ended > w->child->patience;
+}
+
+/* Waits until the command and all that counts have ended. */
+static void wait_for_all(struct watch *w)
+{
+	const struct timespec poll = {.tv_nsec = POLL_NS};
+
+	while (reap(w)) {
+		siginfo_t info;
+		int signal;
+
+		if (w->pid == 0) {
+			if (list_left(w) && w->left.len == 0)
+				return;
+			if (patience_ended(w)) {
+				w->exit.left_running = w->left.len;
+				return;
+			}
+		}
+		signal = sigtimedwait(&w->signals, &info, w->pid == 0 ? &poll : NULL);
+		if (signal > 0 && signal != SIGCHLD)
+			pass_on(w, &info);
+	}
+}
+
+enum status child_run(const struct child *child, struct child_exit *ret_exit,
+		      struct diag *diag)
+{
+	struct watch w = {.child = child, .signaled = -1};
+	sigset_t old_mask;
+	int err;
+
+	if (child->variable && setenv(child->variable, child->value, 1) != 0)
+		return diag_no_memory(diag);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return diag_fail_errno(diag, STATUS_IO, errno,
+				       "cannot watch over the command's processes");
+	signal(SIGCHLD, SIG_DFL); /* ignored, as a parent may leave it, it loses exit codes */
+	signals_of(&w.signals);
+	sigprocmask(SIG_BLOCK, &w.signals, &old_mask);
+	clock_gettime(CLOCK_MONOTONIC, &w.begin);
+	err = start(&w, &old_mask);
+	if (err) {
+		w.exit.exit = DB_EXIT_NOT_STARTED;
+		w.exit.code = err;
+	} else {
+		wait_for_all(&w);
+	}
+	w.exit.wall_seconds = seconds_since(&w.begin);
+	sigprocmask(SIG_SETMASK, &old_mask, NULL);
+	vec_release(&w.left);
+	*ret_exit = w.exit;
+	return STATUS_OK;
+}
+
+enum status child_status(const struct child_exit *exit, const char *program,
+			 struct diag *diag)
+{
+	switch (exit->exit) {
+	case DB_EXIT_EXITED:
+		if (exit->code == 0)
+			return STATUS_OK;
+		return diag_fail(diag, STATUS_COMMAND, "'%s' ended with exit code %d", program,
+				 exit->code);
+	case DB_EXIT_SIGNALED:
+		return diag_fail(diag, STATUS_COMMAND, "'%s' was ended by signal %d (%s)",
+				 program, exit->code, strsignal(exit->code));
+	default:
+		return diag_fail_errno(diag, STATUS_COMMAND, exit->code, "cannot start '%s'",
+				       program);
+	}
+}

@@ -1,0 +1,42 @@
+/* Runs a command and waits for it and for all that it started. */
+#ifndef APPULSE_PROFILE_CHILD_H
+#define APPULSE_PROFILE_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "trace/db.h"
+
+struct child {
+	char **command;         /* NULL-terminated; found on PATH */
+	const char *variable;   /* set in its environment to `value`; NULL: none */
+	const char *value;
+	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
+	double patience;        /* seconds to wait for what outlives it; < 0: for ever */
+};
+
+struct child_exit {
+	enum db_exit exit;     /* NOT_STARTED, EXITED or SIGNALED */
+	int code;              /* errno, exit code, signal */
+	double wall_seconds;   /* until the last process that was waited for ended */
+	unsigned left_running; /* processes that were given up */
+	int interrupted;       /* the signal that was passed on last; 0: none */
+};
+
+/* Starts the command, passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on, and waits
+ * for it and all its descendants, but not for Wine's own server and services,
+ * which serve later programs too.  STATUS_OK however the command ends; IO when
+ * we cannot do our part. */
+enum status child_run(const struct child *child, struct child_exit *ret_exit,
+		      struct diag *diag);
+
+/* STATUS_OK when the command ended with 0, else COMMAND with how it ended. */
+enum status child_status(const struct child_exit *exit, const char *program,
+			 struct diag *diag);
+
+/* Whether the command line `text` (as in /proc/PID/cmdline, `size` bytes) is that
+ * of Wine's server or of one of its service programs. */
+bool child_is_wine_service(const char *text, unsigned size);
+
+#endif
