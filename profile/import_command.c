@@ -255,7 +255,7 @@ static enum status import_arguments(struct import_session *s,
 	return status;
 }
 
-static void put_result(struct import_session *s)
+static void put_result(struct import_session *s, enum status status)
 {
 	struct result *r = &s->tool->result;
 	const struct intake *t = &s->total;
@@ -266,14 +266,13 @@ static void put_result(struct import_session *s)
 	runs = result_put_array(r, r->root, "runs");
 	for (uint32_t i = 0; i < s->runs.len; i++)
 		result_add_count(r, runs, (uint64_t)s->runs.data[i]);
-	if (s->tool->json)
+	if (s->tool->json || (status != STATUS_OK && t->files == 0))
 		return;
-	printf("%u trace files: %u new, %u longer than before, %u known, %u empty; "
-	       "%s touches in %u runs\n", t->files, t->fresh, t->longer, t->known, t->empty,
+	printf("trace files: %u (%u new, %u longer than before, %u known, %u empty), "
+	       "touches: %s, runs: %u\n", t->files, t->fresh, t->longer, t->known, t->empty,
 	       human_count(t->touches).text, s->runs.len);
 	if (t->cut_short)
-		printf("%u touches were cut short when their process was killed\n",
-		       t->cut_short);
+		printf("touches that a kill cut short: %u\n", t->cut_short);
 }
 
 static enum status import(struct import_session *s, const struct string_list *arguments,
@@ -293,7 +292,7 @@ static enum status import(struct import_session *s, const struct string_list *ar
 		status = diag_fail(diag, STATUS_BAD_TRACE,
 				   "%u of %u trace files could not be read", s->total.bad,
 				   s->total.bad + s->total.files);
-	put_result(s);
+	put_result(s, status);
 	return status;
 }
 

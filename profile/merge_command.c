@@ -34,7 +34,7 @@ static enum status merge(struct tool *tool, const char *database,
 		result_put_count(r, input, "touches", (uint64_t)merged.touches);
 		progress_end(&tool->progress);
 		if (!tool->json)
-			printf("%s: %s images, %s runs, %s touches added\n", inputs->data[i],
+			printf("%s: added images: %s, runs: %s, touches: %s\n", inputs->data[i],
 			       human_count((uint64_t)merged.images).text,
 			       human_count((uint64_t)merged.runs).text,
 			       human_count((uint64_t)merged.touches).text);

@@ -423,9 +423,9 @@ static void print_totals(const struct subject *s)
 	       human_count(row->function_bytes).text,
 	       human_percent(t->bytes, row->function_bytes).text);
 	printf("pages as linked    %s\n", human_count(t->linked_pages).text);
-	printf("floor              %s pages\n", human_count(t->floor_pages).text);
+	printf("pages at the floor %s\n", human_count(t->floor_pages).text);
 	if (t->unknown)
-		printf("unknown places     %s touched\n", human_count(t->unknown).text);
+		printf("unknown places     %s\n", human_count(t->unknown).text);
 }
 
 static enum status report_subject(struct report *r, struct subject *s, json_t *images,

@@ -2,16 +2,15 @@
  *
  * The run's row and the trace folder's note are written before the command
  * starts: a database that cannot be written is told before minutes of work, and
- * whatever kills the collector leaves a folder that `import` can take.
+ * whatever kills the collector leaves a folder that `import` can take.  The
+ * database is closed while the command runs, and found by its path afterwards: it
+ * may have been moved or replaced meanwhile, and traces must not go into a file
+ * that nobody can see.
  *
  * With --json our stdout holds one object, so the command's output goes to stderr
  * then.
  */
 #include "commands.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "child.h"
 #include "cli/human.h"
@@ -35,6 +34,12 @@ struct run_session {
 	struct intake intake;
 };
 
+static void close_database(struct run_session *s)
+{
+	db_close(s->db);
+	s->db = NULL;
+}
+
 static enum status prepare(struct run_session *s, char **command, struct diag *diag)
 {
 	enum status status =
@@ -47,8 +52,9 @@ static enum status prepare(struct run_session *s, char **command, struct diag *d
 					   &s->folder, diag);
 	if (status == STATUS_OK)
 		status = db_begin_run(s->db, &s->description.run, &s->run, diag);
-	if (status != STATUS_OK && s->folder.path && !s->keep)
+	if (status != STATUS_OK && s->folder.path)
 		trace_folder_remove(&s->folder);
+	close_database(s);
 	return status;
 }
 
@@ -69,9 +75,14 @@ static enum status run_child(struct run_session *s, char **command, struct diag 
 static enum status take_in(struct run_session *s, struct diag *diag)
 {
 	struct path_list files = {0};
-	enum status status = db_finish_run(s->db, s->run, s->exit.exit, s->exit.code,
-					   s->exit.wall_seconds, diag);
+	enum status status = db_open(s->options.database, DB_CREATE, &s->db, diag);
 
+	/* Finds the run, but in a database that was replaced. */
+	if (status == STATUS_OK)
+		status = db_begin_run(s->db, &s->description.run, &s->run, diag);
+	if (status == STATUS_OK)
+		status = db_finish_run(s->db, s->run, s->exit.exit, s->exit.code,
+				       s->exit.wall_seconds, diag);
 	if (status == STATUS_OK)
 		status = trace_folder_files(s->folder.path, &files, diag);
 	for (uint32_t i = 0; i < files.len && status == STATUS_OK; i++) {
@@ -80,6 +91,7 @@ static enum status take_in(struct run_session *s, struct diag *diag)
 				     &s->intake, diag);
 	}
 	path_list_release(&files);
+	close_database(s);
 	if (status == STATUS_OK && s->intake.bad)
 		status = diag_fail(diag, STATUS_BAD_TRACE,
 				   "%u of %u trace files could not be read", s->intake.bad,
@@ -99,7 +111,7 @@ static void put_folder_away(struct run_session *s, enum status status)
 	const char *later = s->exit.left_running ? " when they have ended" : "";
 
 	if (s->exit.left_running)
-		tool_warn(s->tool, "%u processes of the command still run",
+		tool_warn(s->tool, "processes of the command that still run: %u",
 			  s->exit.left_running);
 	if (s->keep)
 		return;
@@ -136,7 +148,7 @@ static void say_result(struct run_session *s)
 {
 	if (s->exit.exit == DB_EXIT_NOT_STARTED)
 		return;
-	tool_note(s->tool, "run %lld: %s, %u trace files, %s touches", (long long)s->run,
+	tool_note(s->tool, "run %lld: %s, trace files: %u, touches: %s", (long long)s->run,
 		  human_seconds(s->exit.wall_seconds).text, s->intake.files,
 		  human_count(s->intake.touches).text);
 	if (s->intake.files == 0)
@@ -197,7 +209,7 @@ enum status run_command(struct tool *tool, int argc, char **argv, struct diag *d
 		status = run_session(&s, line.command, diag);
 	trace_folder_release(&s.folder);
 	run_description_release(&s.description);
-	db_close(s.db);
+	close_database(&s);
 	command_line_release(&line);
 	return status;
 }

@@ -124,13 +124,14 @@ static enum status write_note(const struct trace_folder *folder, const struct db
 	return status;
 }
 
+/* Waits: an import may be looking whether the note is locked just now. */
 static int lock_note(const char *folder)
 {
 	char *path = join(folder, RUN_NOTE);
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
 	free(path);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	if (fd >= 0 && flock(fd, LOCK_EX) != 0) {
 		close(fd);
 		return -1;
 	}

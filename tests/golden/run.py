@@ -35,7 +35,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-TOOL_FOLDERS = ['instrument', 'profile', 'reorder']
+TOOL_FOLDERS = ['instrument', 'profile', 'reorder', 'tests/golden']
 TIMEOUT_SECONDS = 120
 
 
