@@ -62,6 +62,9 @@ static enum status read_descriptor(const struct image *image, struct rva site,
 				    "RVAs");
 	if (!import.dll)
 		return leaves_data(diag, site, "a DLL name");
+	if (import.name_table.v == 0 || import.address_table.v == 0)
+		return diag_fail_at(diag, STATUS_MALFORMED, site,
+				    "a delay-load descriptor without tables");
 	status = count_names(image, import.name_table, &import.count, diag);
 	if (status != STATUS_OK)
 		return status;

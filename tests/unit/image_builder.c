@@ -24,7 +24,9 @@ static struct built_section *last_section(struct image_builder *b)
 
 static uint32_t memory_size(const struct built_section *section)
 {
-	return section->virtual_size ? section->virtual_size : section->bytes.len;
+	if (section->virtual_size)
+		return section->virtual_size;
+	return section->bytes.len ? section->bytes.len : 1;
 }
 
 void image_builder_init(struct image_builder *b)

@@ -46,7 +46,7 @@ enum {
 struct built_section {
 	char name[9];
 	struct rva rva;
-	uint32_t virtual_size; /* 0: as many bytes as were put */
+	uint32_t virtual_size; /* 0: as many bytes as were put, 1 if none was */
 	uint32_t characteristics;
 	VEC(uint8_t) bytes;
 };
