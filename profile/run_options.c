@@ -81,38 +81,46 @@ static char *command_text(char **command)
 	return text;
 }
 
+/* Copies of the machine's name and the run's identity; false when memory is out. */
+static bool name_run(struct run_description *d)
+{
+	char host[256] = "", identity[SHA256_HEX_SIZE];
+
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		strcpy(host, "unknown");
+	d->run.host = d->host = strdup(host);
+	if (!d->host || !db_run_identity(&d->run, identity))
+		return false;
+	d->run.identity = d->identity = strdup(identity);
+	return d->identity != NULL;
+}
+
 enum status run_describe(const struct run_options *options, enum db_run_kind kind,
 			 char **command, struct run_description *ret_description,
 			 struct diag *diag)
 {
-	struct run_description *d = ret_description;
+	struct run_description d = {.run = {.kind = kind, .scenario = options->scenario,
+					    .collector = getpid()}};
 	struct timespec now;
-	enum status status;
+	enum status status = run_options_check(options, &d.run.weight, diag);
 
-	memset(d, 0, sizeof(*d));
-	status = run_options_check(options, &d->run.weight, diag);
 	if (status != STATUS_OK)
 		return status;
-	d->command = command_text(command);
-	if (!d->command)
-		return diag_no_memory(diag);
-	if (gethostname(d->host, sizeof(d->host) - 1) != 0)
-		d->host[0] = '\0';
 	clock_gettime(CLOCK_REALTIME, &now);
-	d->run.kind = kind;
-	d->run.scenario = options->scenario;
-	d->run.command = d->command;
-	d->run.host = d->host[0] ? d->host : NULL;
-	d->run.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	d->run.collector = getpid();
-	if (!db_run_identity(&d->run, d->identity))
+	d.run.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	d.run.command = d.command = command_text(command);
+	if (!d.command || !name_run(&d)) {
+		run_description_release(&d);
 		return diag_no_memory(diag);
-	d->run.identity = d->identity;
+	}
+	*ret_description = d;
 	return STATUS_OK;
 }
 
 void run_description_release(struct run_description *description)
 {
 	free(description->command);
+	free(description->host);
+	free(description->identity);
 	memset(description, 0, sizeof(*description));
 }

@@ -22,10 +22,10 @@ struct run_options {
 
 /* A run that starts now. */
 struct run_description {
-	struct db_run run;     /* borrows from what follows */
-	char *command;         /* owned: as a shell would take it */
-	char host[256];
-	char identity[SHA256_HEX_SIZE];
+	struct db_run run; /* borrows from what follows */
+	char *command;     /* owned: as a shell would take it */
+	char *host;        /* owned */
+	char *identity;    /* owned */
 };
 
 /* USAGE when no database is named, or the weight is no number above 0. */
