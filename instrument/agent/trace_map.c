@@ -63,6 +63,8 @@ static wchar_t *put_number(wchar_t *to, uint64_t value, unsigned base)
 /* `name` with all but letters, digits, dots and hyphens made underscores. */
 static wchar_t *put_safe_name(wchar_t *to, const char name[PROBE_NAME_BYTES])
 {
+	if (!name[0])
+		*to++ = L'_';
 	for (unsigned i = 0; i < PROBE_NAME_BYTES && name[i]; i++) {
 		char c = name[i];
 		int safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -112,7 +114,7 @@ static enum untraced find_folder(wchar_t **ret_start, wchar_t **ret_end, uint32_
 	} else {
 		n = GetFullPathNameW(folder, MAX_UNITS, end, NULL);
 		if (n == 0 || n >= MAX_UNITS) {
-			*ret_error = GetLastError();
+			*ret_error = n == 0 ? GetLastError() : 0;
 			return UNTRACED_BAD_FOLDER;
 		}
 		*ret_start = lift_limit();
