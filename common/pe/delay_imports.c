@@ -125,7 +125,8 @@ enum status delay_imports_read(struct image *image, struct delay_imports *ret_im
 		words += imports.data[i].count;
 		if (words > image->size / WORD_BYTES)
 			return diag_fail_at(diag, STATUS_MALFORMED, site,
-					    "more delay imports than the file has room for");
+					    "more delay imports than the file has "
+					    "room for");
 	}
 	*ret_imports = imports;
 	return STATUS_OK;

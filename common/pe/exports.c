@@ -112,7 +112,8 @@ static enum status read_entries(struct export_table *table, const char *const *n
 	return STATUS_OK;
 }
 
-enum status exports_read(struct image *image, struct exports *ret_exports, struct diag *diag)
+enum status exports_read(struct image *image, struct exports *ret_exports,
+			 struct diag *diag)
 {
 	struct rva rva = image->directories[DIRECTORY_EXPORT].rva;
 	const uint8_t *directory = image_bytes(image, rva, EXPORT_DIRECTORY_BYTES);

@@ -87,8 +87,9 @@ static enum status check_packed(const struct image *image, struct diag *diag)
 		if ((section->characteristics & SECTION_EXECUTE) &&
 		    (section->characteristics & SECTION_WRITE))
 			return diag_fail_at(diag, STATUS_PACKED, section->rva,
-					    "a packed or self-modifying image: section '%s' "
-					    "is executable and writable", section->name);
+					    "a packed or self-modifying image: section "
+					    "'%s' is executable and writable",
+					    section->name);
 	}
 	return STATUS_OK;
 }

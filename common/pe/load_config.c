@@ -47,8 +47,8 @@ static struct rva pointer_at(struct config_reader *r, uint32_t offset)
 		return rva_of(0);
 	if (va < h->image_base || va - h->image_base >= h->size_of_image) {
 		r->status = diag_fail_at(r->diag, STATUS_MALFORMED, rva_add(r->rva, offset),
-					 "a pointer of the load configuration leads outside "
-					 "the image");
+					 "a pointer of the load configuration leads "
+					 "outside the image");
 		return rva_of(0);
 	}
 	return rva_of((uint32_t)(va - h->image_base));
@@ -88,7 +88,8 @@ static void read_fields(struct config_reader *r, struct load_config *config)
 	config->chpe_metadata = pointer_at(r, CHPE_METADATA);
 	config->volatile_metadata = pointer_at(r, VOLATILE_METADATA);
 	config->dynamic_relocation_offset = load_u32(r->bytes + DYNAMIC_RELOCATION_OFFSET);
-	config->dynamic_relocation_section = load_u16(r->bytes + DYNAMIC_RELOCATION_SECTION);
+	config->dynamic_relocation_section =
+		load_u16(r->bytes + DYNAMIC_RELOCATION_SECTION);
 }
 
 enum status load_config_read(const struct image *image, struct load_config *ret_config,

@@ -170,7 +170,8 @@ static enum status check_pad(const struct image *image, const struct lsda *lsda,
 }
 
 static enum status read_records(struct image *image, struct rva table, struct reader *r,
-				uint32_t function_size, struct lsda *lsda, struct diag *diag)
+				uint32_t function_size, struct lsda *lsda,
+				struct diag *diag)
 {
 	uint64_t end = 0;
 
@@ -207,8 +208,8 @@ enum status lsda_read(struct image *image, struct rva data, struct rva begin,
 	records = reader_of(r.data + r.pos, (size_t)table_size);
 	if (!lsda.has_lp_start)
 		lsda.lp_start = begin;
-	status = read_records(image, rva_add(data, (uint32_t)r.pos), &records, function_size,
-			      &lsda, diag);
+	status = read_records(image, rva_add(data, (uint32_t)r.pos), &records,
+			      function_size, &lsda, diag);
 	if (status == STATUS_OK)
 		*ret_lsda = lsda;
 	return status;

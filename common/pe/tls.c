@@ -17,7 +17,8 @@ static enum status read_va(const struct image *image, struct rva field, uint64_t
 	}
 	if (va < h->image_base || va - h->image_base > h->size_of_image)
 		return diag_fail_at(diag, STATUS_MALFORMED, field,
-				    "a pointer of the TLS directory leads outside the image");
+				    "a pointer of the TLS directory leads outside the "
+				    "image");
 	*ret_rva = rva_of((uint32_t)(va - h->image_base));
 	return STATUS_OK;
 }

@@ -85,7 +85,8 @@ static enum status check_chain(const struct image *image, struct rva unwind,
 			return STATUS_OK;
 		if (info.chained.unwind.v & INDIRECT)
 			return diag_fail_at(diag, STATUS_UNSUPPORTED, info.rva,
-					    "unwind information chained to an indirect row");
+					    "unwind information chained to an indirect "
+					    "row");
 		unwind = info.chained.unwind;
 	}
 	return diag_fail_at(diag, STATUS_MALFORMED, start,
@@ -100,7 +101,8 @@ static enum status check_row(const struct image *image, const struct runtime_fun
 
 	if (row->begin.v < before_end.v || row->end.v < row->begin.v)
 		return diag_fail_at(diag, STATUS_MALFORMED, row->site,
-				    "the function table is out of order or its rows overlap");
+				    "the function table is out of order or its rows "
+				    "overlap");
 	if (!section || row->end.v > section_end(section).v)
 		return diag_fail_at(diag, STATUS_MALFORMED, row->site,
 				    "a row of the function table leaves the sections");

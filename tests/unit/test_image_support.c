@@ -85,7 +85,8 @@ static void dotnet_is_refused(void **state)
 }
 
 /* Puts `text` and a byte at `offset` of section `index`. */
-static enum status with_text(uint32_t index, uint32_t offset, const char *text, uint8_t last)
+static enum status with_text(uint32_t index, uint32_t offset, const char *text,
+			     uint8_t last)
 {
 	struct image_builder b;
 	uint8_t *p;

@@ -120,7 +120,8 @@ static void neighbours_are_accepted(void **state)
 
 static void encodes_blocks(void **state)
 {
-	static const struct reloc relocs[] = {{{0x1ffc}, 10}, {{0x2000}, 3}, {{0x2ff8}, 10}};
+	static const struct reloc relocs[] = {
+		{{0x1ffc}, 10}, {{0x2000}, 3}, {{0x2ff8}, 10}};
 	static const uint8_t expected[] = {
 		0x00, 0x10, 0, 0, 12, 0, 0, 0, 0xfc, 0xaf, 0x00, 0x00, /* padded */
 		0x00, 0x20, 0, 0, 12, 0, 0, 0, 0x00, 0x30, 0xf8, 0xaf,

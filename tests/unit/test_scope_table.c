@@ -8,8 +8,8 @@
 #include "image_builder.h"
 #include "pe/scope_table.h"
 
-static enum status read_words(const uint32_t *words, size_t count, struct built_image *built,
-			      struct scope_table *ret_table)
+static enum status read_words(const uint32_t *words, size_t count,
+			      struct built_image *built, struct scope_table *ret_table)
 {
 	struct image_builder b;
 	struct rva rva;

@@ -101,8 +101,8 @@ static void refused(uint32_t rva, uint64_t v)
 
 static void bad_directories_are_refused(void **state)
 {
-	static const uint64_t astray[] = {1, BUILT_IMAGE_BASE - 1, BUILT_IMAGE_BASE + 0x4001,
-					  UINT64_MAX};
+	static const uint64_t astray[] = {1, BUILT_IMAGE_BASE - 1,
+					  BUILT_IMAGE_BASE + 0x4001, UINT64_MAX};
 	struct image_builder b;
 	struct built_image built;
 	struct tls tls;
