@@ -29,7 +29,8 @@
 #include "pe/tls.h"
 #include "pe/unwind_info.h"
 
-enum { NO_BLOCK = 0xffffffff, NO_FUNCTION = 0xffffffff };
+#define NO_BLOCK UINT32_MAX
+#define NO_FUNCTION UINT32_MAX
 
 enum function_kind {
 	FUNCTION_TABLE,   /* a primary entry of the function table */

@@ -1,0 +1,34 @@
+/* How much of an image may move, and what holds the rest, for reports. */
+#ifndef APPULSE_CLI_PIN_REPORT_H
+#define APPULSE_CLI_PIN_REPORT_H
+
+#include "cli/result.h"
+#include "graph/graph.h"
+
+struct pin_count {
+	uint32_t functions; /* that carry the reason themselves; one may carry several */
+	uint64_t bytes;     /* of these functions */
+};
+
+struct pin_report {
+	uint32_t functions, movable_functions;
+	uint64_t bytes, movable_bytes; /* of all functions, of those whose block may move */
+	struct pin_count reasons[PIN_REASON_COUNT];
+	struct pin_count joined; /* pinned only because their block holds a pinned function */
+};
+
+void pin_report_make(const struct graph *graph, struct pin_report *ret_report);
+
+/* Puts "functions", "movable_functions", "bytes", "movable_bytes" and "pins" (a
+ * list of reason, functions, bytes) into `object`. */
+void pin_report_put(const struct pin_report *report, struct result *result, json_t *object);
+
+/* Prints lines for people: the movable shares, then a line for each reason. */
+void pin_report_print(const struct pin_report *report, FILE *to);
+
+/* The names of the reasons in `pins`, comma-separated, into `ret_text` of `size`
+ * bytes, cut when too long; "joined" when the function itself has none but its
+ * block has.  Empty when the function may move. */
+void pin_names(const struct graph *graph, uint32_t function, char *ret_text, unsigned size);
+
+#endif

@@ -1,0 +1,115 @@
+#include "chosen_order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+
+const char *const order_names[ORDER_COUNT + 1] = {
+#define X(id, name) [ORDER_##id] = name,
+	ORDER_LIST(X)
+#undef X
+};
+
+static void count_touched(const struct graph *graph, const struct profile *profile,
+			  struct order_summary *summary)
+{
+	bool *touched = calloc((size_t)graph->functions.len + 1, sizeof(*touched));
+
+	for (uint32_t r = 0; touched && r < profile->run_count; r++) {
+		for (uint32_t i = 0; i < profile->runs[r].count; i++) {
+			uint32_t f = graph_function_starting(graph, profile->runs[r].touched[i]);
+
+			if (f == NO_FUNCTION || touched[f])
+				continue;
+			touched[f] = true;
+			summary->touched++;
+			summary->touched_bytes += graph->functions.data[f].size;
+		}
+	}
+	free(touched);
+	summary->runs = profile->run_count;
+}
+
+static enum status order_of_profile(const struct graph *graph, const struct db_profile *recorded,
+				    struct order *ret_order, struct order_summary *ret_summary,
+				    struct diag *diag)
+{
+	struct profile_run *runs = calloc((size_t)recorded->count + 1, sizeof(*runs));
+	struct profile profile = {.runs = runs, .run_count = recorded->count};
+	enum status status;
+
+	if (!runs)
+		return diag_no_memory(diag);
+	for (uint32_t i = 0; i < recorded->count; i++)
+		runs[i] = (struct profile_run){.weight = recorded->runs[i].weight,
+					       .touched = recorded->runs[i].rvas,
+					       .count = recorded->runs[i].count};
+	status = order_first_touch(graph, &profile, ret_order, diag);
+	if (status == STATUS_OK)
+		count_touched(graph, &profile, ret_summary);
+	free(runs);
+	return status;
+}
+
+static enum status first_touch(const struct graph *graph, const struct sha256 *hash,
+			       const char *database, struct order *ret_order,
+			       struct order_summary *ret_summary, struct diag *diag)
+{
+	struct db_profile recorded = {0};
+	struct db *db = NULL;
+	enum status status;
+
+	if (!database)
+		return diag_fail(diag, STATUS_USAGE,
+				 "order 'first-touch' needs a trace database, say --db FILE");
+	status = db_open(database, DB_READONLY, &db, diag);
+	if (status == STATUS_OK)
+		status = db_load_profile(db, hash, DB_RUN_TRACE, &recorded, diag);
+	if (status == STATUS_NOT_FOUND || (status == STATUS_OK && recorded.count == 0))
+		status = diag_fail(diag, STATUS_NOT_FOUND,
+				   "'%s' has no run of this image, record one with "
+				   "appulse-profile run", database);
+	if (status == STATUS_OK)
+		status = order_of_profile(graph, &recorded, ret_order, ret_summary, diag);
+	db_profile_release(&recorded);
+	db_close(db);
+	return status;
+}
+
+static enum status order_of_file(const struct graph *graph, const char *path,
+				 struct order *ret_order, struct diag *diag)
+{
+	struct mapped_file file;
+	enum status status;
+
+	if (!path)
+		return diag_fail(diag, STATUS_USAGE,
+				 "order 'file' needs a list of functions, say --order-file FILE");
+	status = mapped_file_open(&file, path, diag);
+	if (status != STATUS_OK)
+		return status;
+	status = order_from_file(graph, file.data ? (const char *)file.data : "", file.size,
+				 ret_order, diag);
+	if (status != STATUS_OK)
+		diag_set_file(diag, path);
+	mapped_file_close(&file);
+	return status;
+}
+
+enum status chosen_order_make(const struct graph *graph, const struct sha256 *hash,
+			      const struct order_request *request, struct order *ret_order,
+			      struct order_summary *ret_summary, struct diag *diag)
+{
+	memset(ret_summary, 0, sizeof(*ret_summary));
+	switch (request->name) {
+	case ORDER_ORIGINAL:
+		return order_original(graph, ret_order, diag);
+	case ORDER_RANDOM:
+		return order_random(graph, request->seed, ret_order, diag);
+	case ORDER_FILE:
+		return order_of_file(graph, request->file, ret_order, diag);
+	default:
+		return first_touch(graph, hash, request->database, ret_order, ret_summary, diag);
+	}
+}

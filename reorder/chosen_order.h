@@ -1,0 +1,45 @@
+/* The order that the command line asks for. */
+#ifndef APPULSE_REORDER_CHOSEN_ORDER_H
+#define APPULSE_REORDER_CHOSEN_ORDER_H
+
+#include "base/sha256.h"
+#include "layout/order.h"
+
+#define ORDER_LIST(X)                   \
+	X(FIRST_TOUCH, "first-touch")   \
+	X(ORIGINAL, "original")         \
+	X(RANDOM, "random")             \
+	X(FILE, "file")
+
+enum order_name {
+#define X(id, name) ORDER_##id,
+	ORDER_LIST(X)
+#undef X
+	ORDER_COUNT
+};
+
+/* NULL-terminated, in the sequence of enum order_name. */
+extern const char *const order_names[ORDER_COUNT + 1];
+
+struct order_request {
+	enum order_name name;
+	const char *database; /* ORDER_FIRST_TOUCH */
+	uint64_t seed;        /* ORDER_RANDOM */
+	const char *file;     /* ORDER_FILE */
+};
+
+/* What a profile says about the image, for the report. */
+struct order_summary {
+	uint32_t runs;
+	uint32_t touched;       /* functions that a run touched */
+	uint64_t touched_bytes; /* of these functions */
+};
+
+/* Makes the order for the image whose file has the hash `hash`.  Statuses of the
+ * orders and of the database; NOT_FOUND when the database has no run of the
+ * image. */
+enum status chosen_order_make(const struct graph *graph, const struct sha256 *hash,
+			      const struct order_request *request, struct order *ret_order,
+			      struct order_summary *ret_summary, struct diag *diag);
+
+#endif

@@ -1,0 +1,332 @@
+/* appulse-reorder IMAGE: analyse, order, place, write, verify, store. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "chosen_order.h"
+#include "cli/human.h"
+#include "cli/options.h"
+#include "cli/pin_report.h"
+#include "commands.h"
+#include "graph/analysis.h"
+#include "layout/map_file.h"
+#include "layout/placement.h"
+#include "layout/relink.h"
+#include "layout/verify.h"
+#include "trace/db.h"
+
+static const char *const placement_names[] = {"exchange", "append", NULL};
+
+struct reorder_options {
+	const char *image, *output, *map;
+	struct order_request order;
+	unsigned placement;      /* enum placement */
+	uint64_t file_alignment; /* 0: the image's own */
+	bool force, dry_run, no_verify;
+};
+
+/* Everything that the steps make, released at one place. */
+struct reorder {
+	struct tool *tool;
+	const struct reorder_options *options;
+	struct analysis analysis;
+	struct sha256 hash;           /* of the input */
+	struct order order;
+	struct order_summary summary;
+	struct layout layout;
+	struct relinked relinked;
+	struct verify_report verified;
+	char map_path[4096];
+};
+
+static enum status analyse(struct reorder *r, struct diag *diag)
+{
+	enum status status;
+
+	progress_step(&r->tool->progress, "finding functions");
+	status = analysis_open(&r->analysis, r->options->image, NULL, diag);
+	if (status == STATUS_OK)
+		r->hash = sha256_of(r->analysis.image.bytes, r->analysis.image.size);
+	return status;
+}
+
+static enum status lay_out(struct reorder *r, struct diag *diag)
+{
+	enum status status;
+
+	progress_step(&r->tool->progress, "ordering");
+	status = chosen_order_make(&r->analysis.graph, &r->hash, &r->options->order, &r->order,
+				   &r->summary, diag);
+	if (status == STATUS_OK)
+		status = layout_place(&r->analysis.graph, &r->order,
+				      (enum placement)r->options->placement, &r->layout, diag);
+	return status;
+}
+
+static enum status write_image(struct reorder *r, struct diag *diag)
+{
+	struct relink_options options = {.file_alignment = (uint32_t)r->options->file_alignment};
+
+	progress_step(&r->tool->progress, "writing the image");
+	return relink_write(&r->analysis.graph, &r->layout, &options, &r->relinked, diag);
+}
+
+static enum status verify_image(struct reorder *r, struct diag *diag)
+{
+	struct image image;
+	enum status status;
+
+	if (r->options->no_verify)
+		return STATUS_OK;
+	progress_step(&r->tool->progress, "verifying");
+	status = image_open_bytes(&image, r->relinked.bytes, r->relinked.size, "output", diag);
+	if (status != STATUS_OK) {
+		diag->status = STATUS_VERIFY;
+		return STATUS_VERIFY;
+	}
+	status = verify_relink(&r->analysis.graph, &image, r->relinked.moves.data,
+			       r->relinked.moves.len, &r->verified, diag);
+	image_release(&image);
+	return status;
+}
+
+static enum status store_map(struct reorder *r, struct diag *diag)
+{
+	struct move_map map = {.original = r->hash,
+			       .relinked = sha256_of(r->relinked.bytes, r->relinked.size)};
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < r->relinked.moves.len && status == STATUS_OK; i++)
+		if (!vec_push(&map.moves, r->relinked.moves.data[i]))
+			status = diag_no_memory(diag);
+	if (status == STATUS_OK)
+		status = move_map_finish(&map, diag);
+	if (status == STATUS_OK)
+		status = move_map_write(&map, r->map_path, r->options->force, diag);
+	move_map_release(&map);
+	return status;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Records the relink in the database that the profile came from. */
+static enum status store_relink(struct reorder *r, struct diag *diag)
+{
+	const struct order_request *order = &r->options->order;
+	struct db_relink relink = {
+		.output = sha256_of(r->relinked.bytes, r->relinked.size),
+		.output_name = base_name(r->options->output), .output_size = r->relinked.size,
+		.order = order_names[order->name], .seed = order->seed,
+		.placement = placement_names[r->options->placement],
+		.move_count = r->relinked.moves.len,
+	};
+	struct db_move *moves = calloc((size_t)relink.move_count + 1, sizeof(*moves));
+	struct db *db = NULL;
+	int64_t output;
+	enum status status;
+
+	if (!moves)
+		return diag_no_memory(diag);
+	for (uint32_t i = 0; i < relink.move_count; i++)
+		moves[i] = (struct db_move){r->relinked.moves.data[i].from,
+					    r->relinked.moves.data[i].to,
+					    r->relinked.moves.data[i].size};
+	relink.moves = moves;
+	status = db_open(order->database, DB_READWRITE, &db, diag);
+	if (status == STATUS_OK)
+		status = db_find_image(db, &r->hash, &relink.image, diag);
+	if (status == STATUS_OK)
+		status = db_put_relink(db, &relink, &output, diag);
+	db_close(db);
+	free(moves);
+	return status;
+}
+
+/* The image appears last, so that whoever sees it finds its map too. */
+static enum status store(struct reorder *r, struct diag *diag)
+{
+	struct output_file out;
+	enum status status;
+
+	progress_step(&r->tool->progress, "storing");
+	status = output_file_open(&out, r->options->output, r->options->force, diag);
+	if (status == STATUS_OK)
+		status = output_file_write(&out, r->relinked.bytes, r->relinked.size, diag);
+	if (status == STATUS_OK)
+		status = store_map(r, diag);
+	if (status == STATUS_OK && r->options->order.database)
+		status = store_relink(r, diag);
+	if (status == STATUS_OK)
+		return output_file_commit(&out, 0, diag);
+	output_file_discard(&out);
+	return status;
+}
+
+static void report_json(const struct reorder *r, const struct pin_report *pins)
+{
+	struct result *result = &r->tool->result;
+	json_t *image = result_put_object(result, result->root, "image"), *part;
+	char hash[SHA256_HEX_SIZE];
+
+	sha256_hex(&r->hash, hash);
+	result_put_text(result, image, "path", r->options->image);
+	result_put_text(result, image, "sha256", hash);
+	result_put_count(result, image, "size", r->analysis.image.size);
+	pin_report_put(pins, result, image);
+	part = result_put_object(result, result->root, "order");
+	result_put_text(result, part, "name", order_names[r->options->order.name]);
+	if (r->options->order.name == ORDER_RANDOM)
+		result_put_count(result, part, "seed", r->options->order.seed);
+	result_put_count(result, part, "runs", r->summary.runs);
+	result_put_count(result, part, "touched_functions", r->summary.touched);
+	result_put_count(result, part, "touched_bytes", r->summary.touched_bytes);
+	result_put_count(result, part, "unmatched", r->order.unmatched);
+	result_put_text(result, part, "placement", placement_names[r->options->placement]);
+	part = result_put_object(result, result->root, "output");
+	result_put_text(result, part, "path", r->options->dry_run ? NULL : r->options->output);
+	result_put_text(result, part, "map", r->options->dry_run ? NULL : r->map_path);
+	result_put_count(result, part, "size", r->relinked.size);
+	result_put_count(result, part, "moved_blocks", r->relinked.moves.len);
+	result_put_count(result, part, "added_code", r->layout.added_size);
+	result_put_flag(result, part, "dropped_signature", r->relinked.dropped_signature);
+	result_put_flag(result, part, "verified", !r->options->no_verify);
+	result_put_count(result, part, "verified_instructions", r->verified.instructions);
+	result_put_count(result, part, "verified_references", r->verified.references);
+}
+
+static void report_text(const struct reorder *r, const struct pin_report *pins)
+{
+	pin_report_print(pins, stdout);
+	printf("order: %s", order_names[r->options->order.name]);
+	if (r->options->order.name == ORDER_RANDOM)
+		printf(", seed %llu", (unsigned long long)r->options->order.seed);
+	if (r->options->order.name == ORDER_FIRST_TOUCH)
+		printf(", %s functions of %s bytes touched in %s runs",
+		       human_count(r->summary.touched).text,
+		       human_count(r->summary.touched_bytes).text,
+		       human_count(r->summary.runs).text);
+	printf("\nmoved: %s blocks, placement %s\n", human_count(r->relinked.moves.len).text,
+	       placement_names[r->options->placement]);
+	printf("size: %s bytes, was %s\n", human_count(r->relinked.size).text,
+	       human_count(r->analysis.image.size).text);
+	if (!r->options->no_verify)
+		printf("verified: %s instructions, %s references\n",
+		       human_count(r->verified.instructions).text,
+		       human_count(r->verified.references).text);
+	if (!r->options->dry_run)
+		printf("wrote %s and %s\n", r->options->output, r->map_path);
+}
+
+static void report(struct reorder *r)
+{
+	struct pin_report pins;
+
+	pin_report_make(&r->analysis.graph, &pins);
+	if (r->relinked.dropped_signature)
+		tool_warn(r->tool, "the signature of '%s' was dropped, sign the output again",
+			  r->options->image);
+	if (r->order.unmatched)
+		tool_warn(r->tool, "%u touched addresses are no function's start",
+			  r->order.unmatched);
+	if (r->tool->json)
+		report_json(r, &pins);
+	else
+		report_text(r, &pins);
+}
+
+static enum status reorder(struct tool *tool, const struct reorder_options *options,
+			   struct diag *diag)
+{
+	struct reorder r = {.tool = tool, .options = options};
+	enum status status;
+
+	snprintf(r.map_path, sizeof(r.map_path), "%s",
+		 options->map ? options->map : "");
+	if (!options->map && options->output)
+		snprintf(r.map_path, sizeof(r.map_path), "%s.map.json", options->output);
+	status = analyse(&r, diag);
+	if (status == STATUS_OK)
+		status = lay_out(&r, diag);
+	if (status == STATUS_OK)
+		status = write_image(&r, diag);
+	if (status == STATUS_OK)
+		status = verify_image(&r, diag);
+	if (status == STATUS_OK && !options->dry_run)
+		status = store(&r, diag);
+	progress_end(&tool->progress);
+	if (status == STATUS_OK)
+		report(&r);
+	relinked_release(&r.relinked);
+	layout_release(&r.layout);
+	order_release(&r.order);
+	analysis_close(&r.analysis);
+	return status;
+}
+
+/* What the options say together. */
+static enum status check_options(const struct reorder_options *o, struct diag *diag)
+{
+	uint64_t a = o->file_alignment;
+
+	if (!o->output && !o->dry_run)
+		return diag_fail(diag, STATUS_USAGE,
+				 "no output, say --output FILE or --dry-run; try "
+				 "'appulse-reorder --help'");
+	if (a && (a & (a - 1)))
+		return diag_fail(diag, STATUS_USAGE,
+				 "option '--file-alignment' needs a power of two; try "
+				 "'appulse-reorder --help'");
+	return STATUS_OK;
+}
+
+enum status reorder_command(struct tool *tool, int argc, char **argv, struct diag *diag)
+{
+	struct reorder_options o = {.order = {.seed = 1}};
+	unsigned order = ORDER_FIRST_TOUCH;
+	const struct option_spec options[] = {
+		OPTION_STRING("output", 'o', "FILE", &o.output, "write the relinked image to FILE"),
+		OPTION_STRING("db", 'd', "FILE", &o.order.database,
+			      "take the profile from this trace database"),
+		OPTION_CHOICE("order", 0, "ORDER", &order, order_names,
+			      "how the hot code is sorted"),
+		OPTION_STRING("order-file", 0, "FILE", &o.order.file,
+			      "for order 'file': functions, one a line, by RVA or name"),
+		OPTION_NUMBER("seed", 0, "N", &o.order.seed, 0, INT64_MAX,
+			      "for order 'random': where it starts (default 1)"),
+		OPTION_CHOICE("placement", 0, "WAY", &o.placement, placement_names,
+			      "where the hot code goes"),
+		OPTION_NUMBER("file-alignment", 0, "BYTES", &o.file_alignment, 512, 65536,
+			      "align sections in the file to BYTES"),
+		OPTION_STRING("map", 0, "FILE", &o.map,
+			      "write the map to FILE (default: OUTPUT.map.json)"),
+		OPTION_FLAG("dry-run", 'n', &o.dry_run, "do everything but write files"),
+		OPTION_FLAG("no-verify", 0, &o.no_verify, "do not verify the output"),
+		OPTION_FLAG("force", 'f', &o.force, "replace existing outputs"),
+		OPTIONS_COMMON(tool),
+	};
+	const struct command_spec spec = {
+		.description =
+			"Relinks IMAGE: finds its functions, lays the ones that the profile names "
+			"out contiguously, writes the output and proves that it is the original, "
+			"moved. No source, no symbols and no linker are needed.",
+		.arguments = "IMAGE", .min = 1, .max = 1,
+		.options = options, .option_count = OPTION_COUNT(options),
+	};
+	struct command_line line;
+	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
+
+	if (status == STATUS_OK && !line.answered) {
+		o.order.name = (enum order_name)order;
+		o.image = line.arguments.data[0];
+		status = check_options(&o, diag);
+		if (status == STATUS_OK)
+			status = reorder(tool, &o, diag);
+	}
+	command_line_release(&line);
+	return status;
+}
