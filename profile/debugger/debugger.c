@@ -159,7 +159,8 @@ static bool is_wine_service(const struct debugger *d)
 {
 	static const wchar_t *const names[] = {
 		L"explorer.exe", L"services.exe", L"winedevice.exe", L"plugplay.exe",
-		L"svchost.exe", L"rpcss.exe", L"conhost.exe", L"winedbg.exe",
+		L"svchost.exe", L"rpcss.exe", L"conhost.exe", L"spoolsv.exe", L"tabtip.exe",
+		L"winedbg.exe",
 	};
 	wchar_t windows[MAX_PATH];
 	UINT n = GetWindowsDirectoryW(windows, MAX_PATH);
