@@ -36,7 +36,7 @@
 
 #include "base/vec.h"
 
-enum { POLL_NS = 50000000, GRACE_SECONDS = 5, MAX_COMMAND_LINE = 4096 };
+enum { POLL_NS = 50000000, TELL_SECONDS = 2, GRACE_SECONDS = 5, MAX_COMMAND_LINE = 4096 };
 
 extern char **environ;
 
@@ -46,6 +46,7 @@ struct watch {
 	struct timespec begin;
 	double ended;            /* seconds when the command ended */
 	double signaled;         /* seconds when a signal came last; < 0: none did */
+	bool told;               /* what is waited for */
 	struct child_exit exit;
 	sigset_t signals;        /* that are waited for */
 	VEC(pid_t) left;         /* children to wait for once the command has ended */
@@ -250,6 +251,19 @@ static bool patience_ended(const struct watch *w)
 	return w->child->patience >= 0 && now - w->ended > w->child->patience;
 }
 
+/* Nobody should have to guess why the command's end is not the end. */
+static void tell(struct watch *w)
+{
+	char text[MAX_COMMAND_LINE];
+
+	if (w->told || !w->child->tell || w->left.len == 0 ||
+	    seconds_since(&w->begin) - w->ended < TELL_SECONDS)
+		return;
+	w->told = true;
+	if (read_proc(w->left.data[0], "cmdline", text, sizeof(text)))
+		w->child->tell(w->child->with, w->left.len, (int)w->left.data[0], text);
+}
+
 /* Waits until the command and all that counts have ended. */
 static void wait_for_all(struct watch *w)
 {
@@ -266,6 +280,7 @@ static void wait_for_all(struct watch *w)
 				w->exit.left_running = w->left.len;
 				return;
 			}
+			tell(w);
 		}
 		signal = sigtimedwait(&w->signals, &info, w->pid == 0 ? &poll : NULL);
 		if (signal > 0 && signal != SIGCHLD)

@@ -14,6 +14,10 @@ struct child {
 	const char *value;
 	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
 	double patience;        /* seconds to wait for what outlives it; < 0: for ever */
+
+	/* Called once when it has taken a while: what is waited for.  May be NULL. */
+	void (*tell)(void *with, unsigned processes, int first_pid, const char *first_name);
+	void *with;
 };
 
 struct child_exit {

@@ -58,6 +58,14 @@ static enum status prepare(struct run_session *s, char **command, struct diag *d
 	return status;
 }
 
+static void tell_waiting(void *with, unsigned processes, int first_pid,
+			 const char *first_name)
+{
+	tool_note(with, "the command has ended, waiting for what it left running: process %d "
+		  "('%s')%s; --wait SECONDS would bound that", first_pid, first_name,
+		  processes > 1 ? " and others" : "");
+}
+
 static enum status run_child(struct run_session *s, char **command, struct diag *diag)
 {
 	struct child child = {
@@ -65,6 +73,7 @@ static enum status run_child(struct run_session *s, char **command, struct diag 
 		.variable = PROBE_TRACE_FOLDER, .value = s->folder.value,
 		.output_to_stderr = s->tool->json,
 		.patience = s->has_patience ? (double)s->patience : -1,
+		.tell = tell_waiting, .with = s->tool,
 	};
 
 	return child_run(&child, &s->exit, diag);

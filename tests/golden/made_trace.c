@@ -64,8 +64,11 @@ static char *file_path(const char *file, const char *image, const char *pid)
 	char *path;
 
 	if (strcmp(file, "@") == 0) {
-		if (asprintf(&path, "%s/%s-%s.aptrace", agent_folder(), image, pid) < 0)
+		char *folder = agent_folder();
+
+		if (asprintf(&path, "%s/%s-%s.aptrace", folder, image, pid) < 0)
 			abort();
+		free(folder);
 	} else if (length && file[length - 1] == '/') {
 		if (asprintf(&path, "%s%s-%s.aptrace", file, image, pid) < 0)
 			abort();
