@@ -3,9 +3,10 @@
  * directory is no help: old linkers always wrote 64 there.
  *
  * Offsets are those of IMAGE_LOAD_CONFIG_DIRECTORY64 (winnt.h of the Windows
- * 11 SDK).  The stride of all guard tables follows from one field of the guard
- * flags (Microsoft Learn, "Control Flow Guard for platform security", PE
- * metadata; observed for all four: MSVC 14.3, lld 14).
+ * 11 SDK).  The stride of the guard function table follows from the upper four
+ * bits of the guard flags (Microsoft Learn, "PE Metadata", Control Flow Guard);
+ * the other three tables are taken to have the same one, as llvm-readobj reads
+ * them.
  */
 #include "pe/load_config.h"
 
