@@ -35,7 +35,17 @@
  * GCC's -fipa-ra keeps values in volatile registers), after it has recorded the
  * touch and made slot i lead to the function.  It may run in any thread, under
  * the loader lock, in many threads at once for the same probe, and before any
- * DllMain.
+ * DllMain.  It takes some 3 KB of stack, and for an image's first touch what the
+ * system needs to make a file.
+ *
+ * Where a stack walk meets a unit: the return address into it is unit i + 10, the
+ * thunk, where no index lies on the stack when the thunk itself runs.  No unwind
+ * data can be right for both, and the thunk is what runs for ever: so unwind data,
+ * if there is any, ends before the thunk.
+ *
+ * An agent that meets an image with another magic or version can't lead its slots
+ * anywhere and ends the program.  So whoever changes this contract also changes
+ * PROBE_ENTRY: then the loader says what does not fit, before anything runs.
  */
 #ifndef APPULSE_TRACE_PROBE_H
 #define APPULSE_TRACE_PROBE_H
@@ -71,13 +81,14 @@ enum {
 struct probe_image {
 	uint64_t magic;     /* PROBE_MAGIC */
 	uint32_t version;   /* PROBE_VERSION */
-	uint32_t count;     /* probes */
+	uint32_t count;     /* probes: from 1; TRACE_MAX_PROBES is the most that are traced */
 	uint64_t base;      /* VA of the image's base, relocated */
-	uint64_t slots;     /* VA of uint64_t[count], relocated */
+	uint64_t slots;     /* VA of uint64_t[count], relocated; aligned to 8 */
 	uint64_t functions; /* VA of uint32_t[count], relocated: each function's RVA, the
 			     * same in the original and in the instrumented image */
 	uint8_t hash[PROBE_HASH_BYTES]; /* SHA-256 of the original file */
-	char name[PROBE_NAME_BYTES];    /* the original's file name, UTF-8, NUL-terminated */
+	char name[PROBE_NAME_BYTES];    /* the original's file name, UTF-8, NUL-terminated,
+					 * cut between characters when too long */
 	uint64_t state;     /* the agent's own; 0 when the image is loaded */
 	uint64_t reserved;  /* 0 */
 };

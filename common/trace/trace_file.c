@@ -62,8 +62,8 @@ static size_t utf8_length(const uint8_t *p, size_t left)
 }
 
 /* A copy of `size` bytes of text; `what` names it in the message. */
-static enum status copy_text(const void *text, size_t size, const char *what, char **ret_copy,
-			     struct diag *diag)
+static enum status copy_text(const void *text, size_t size, const char *what,
+			     char **ret_copy, struct diag *diag)
 {
 	char *copy = malloc(size + 1);
 
@@ -86,13 +86,14 @@ static enum status copy_text(const void *text, size_t size, const char *what, ch
 }
 
 /* Judges all numbers of the header against each other and the file's size. */
-static enum status check_header(const struct trace_header *h, size_t size, struct diag *diag)
+static enum status check_header(const struct trace_header *h, size_t size,
+				struct diag *diag)
 {
 	uint64_t need;
 
 	if (h->version != TRACE_VERSION)
 		return diag_fail(diag, STATUS_BAD_TRACE,
-				 "trace version %" PRIu32 " is not known, this is version %d",
+				 "trace version %" PRIu32 " is not known, only %d is",
 				 h->version, TRACE_VERSION);
 	if (h->record_size != sizeof(struct trace_record))
 		return diag_fail(diag, STATUS_BAD_TRACE,
@@ -116,7 +117,8 @@ static enum status check_header(const struct trace_header *h, size_t size, struc
 				 "%" PRIu32 " touches in a trace for %" PRIu32 " probes",
 				 h->next, h->capacity);
 	if (h->frequency == 0)
-		return diag_fail(diag, STATUS_BAD_TRACE, "the trace's clock has no frequency");
+		return diag_fail(diag, STATUS_BAD_TRACE,
+				 "the trace's clock has no frequency");
 	return STATUS_OK;
 }
 
@@ -128,10 +130,11 @@ static enum status take_header(struct trace_file *trace, const struct trace_head
 
 	if (name_size == 0 || name_size == sizeof(h->image_name))
 		return diag_fail(diag, STATUS_BAD_TRACE, "the trace's image has no name");
-	status = copy_text(h->image_name, name_size, "image name", &trace->image_name, diag);
+	status = copy_text(h->image_name, name_size, "image name", &trace->image_name,
+			   diag);
 	if (status == STATUS_OK)
-		status = copy_text(path, h->path_size, "executable path", &trace->executable,
-				   diag);
+		status = copy_text(path, h->path_size, "executable path",
+				   &trace->executable, diag);
 	memcpy(trace->image_hash.bytes, h->image_hash, sizeof(trace->image_hash.bytes));
 	trace->process = h->process;
 	trace->parent = h->parent;

@@ -38,7 +38,7 @@ enum {
 	TRACE_NAME_BYTES = 64,
 	TRACE_ALIGNMENT = 64,          /* of header_size */
 	TRACE_MAX_PATH_BYTES = 98304,  /* of the executable's path: 32,767 UTF-16 units */
-	TRACE_MAX_PROBES = 1 << 24,    /* far above any real image; bounds a reader's work */
+	TRACE_MAX_PROBES = 1 << 24,    /* above any real image; bounds a reader */
 };
 
 struct trace_header {

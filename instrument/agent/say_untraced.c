@@ -8,7 +8,8 @@ static const char *const reasons[] = {
 	[TRACED] = "",
 	[UNTRACED_NO_FOLDER] = PROBE_TRACE_FOLDER " is not set",
 	[UNTRACED_BAD_FOLDER] = PROBE_TRACE_FOLDER " is not a usable path",
-	[UNTRACED_NO_FILE] = "cannot make a trace file in the folder of " PROBE_TRACE_FOLDER,
+	[UNTRACED_NO_FILE] =
+		"cannot make a trace file in the folder of " PROBE_TRACE_FOLDER,
 	[UNTRACED_TOO_MANY] = "too many images or probes",
 };
 

@@ -99,7 +99,8 @@ static wchar_t *lift_limit(void)
 
 /* Puts the folder that the environment names into `path`, where it begins at
  * `ret_start`, with a separator that stands before `ret_end`. */
-static enum untraced find_folder(wchar_t **ret_start, wchar_t **ret_end, uint32_t *ret_error)
+static enum untraced find_folder(wchar_t **ret_start, wchar_t **ret_end,
+				 uint32_t *ret_error)
 {
 	DWORD n = GetEnvironmentVariableW(L"" PROBE_TRACE_FOLDER, folder, MAX_UNITS);
 	wchar_t *end = path + PREFIX_UNITS;
@@ -128,9 +129,9 @@ static enum untraced find_folder(wchar_t **ret_start, wchar_t **ret_end, uint32_
 
 static uint64_t process_start(void)
 {
-	FILETIME start, unused[3];
+	FILETIME start, end, kernel, user;
 
-	if (!GetProcessTimes(GetCurrentProcess(), &start, &unused[0], &unused[1], &unused[2]))
+	if (!GetProcessTimes(GetCurrentProcess(), &start, &end, &kernel, &user))
 		return 0;
 	return (uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime;
 }
@@ -140,6 +141,7 @@ static uint64_t process_start(void)
 static HANDLE create_file(const struct probe_image *image, const wchar_t *start,
 			  wchar_t *end)
 {
+	const DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 	HANDLE file = INVALID_HANDLE_VALUE;
 
 	end = put_ascii(put_safe_name(end, image->name), "-");
@@ -149,11 +151,9 @@ static HANDLE create_file(const struct probe_image *image, const wchar_t *start,
 		wchar_t *tail = i > 1 ? put_number(put_ascii(end, "-"), i, 10) : end;
 
 		put_ascii(tail, TRACE_FILE_SUFFIX);
-		file = CreateFileW(start, GENERIC_READ | GENERIC_WRITE,
-				   FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+		file = CreateFileW(start, GENERIC_READ | GENERIC_WRITE, share, NULL,
 				   CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
-		if (file != INVALID_HANDLE_VALUE || (GetLastError() != ERROR_FILE_EXISTS &&
-						     GetLastError() != ERROR_ALREADY_EXISTS))
+		if (file != INVALID_HANDLE_VALUE || GetLastError() != ERROR_FILE_EXISTS)
 			break;
 	}
 	return file;
@@ -189,6 +189,14 @@ static void make_plain(char *text, uint32_t size)
 	}
 }
 
+/* As WideCharToMultiByte, which gives the bytes that are needed when `size` is 0. */
+static int executable_as_utf8(char *text, int size)
+{
+	return WideCharToMultiByte(CP_UTF8, 0, executable.string.Buffer,
+				   executable.string.Length / (int)sizeof(wchar_t), text,
+				   size, NULL, NULL);
+}
+
 /* Finds the path of the process's executable; gives its bytes as UTF-8, 0 when the
  * system does not tell. */
 static uint32_t find_executable(void)
@@ -198,9 +206,7 @@ static uint32_t find_executable(void)
 
 	if (NtQueryInformationProcess(GetCurrentProcess(), ProcessImageFileNameWin32,
 				      &executable, sizeof(executable), &unused) >= 0)
-		n = WideCharToMultiByte(CP_UTF8, 0, executable.string.Buffer,
-					executable.string.Length / (int)sizeof(wchar_t), NULL,
-					0, NULL, NULL);
+		n = executable_as_utf8(NULL, 0);
 	if (n < 0 || n > TRACE_MAX_PATH_BYTES)
 		n = 0;
 	if (n == 0)
@@ -261,9 +267,7 @@ static void fill_header(struct trace_header *h, const struct probe_image *image,
 	__builtin_memcpy(h->image_hash, image->hash, sizeof(h->image_hash));
 	put_image_name(h->image_name, image->name);
 	if (path_size > 0)
-		WideCharToMultiByte(CP_UTF8, 0, executable.string.Buffer,
-				    executable.string.Length / (int)sizeof(wchar_t), text,
-				    (int)path_size, NULL, NULL);
+		executable_as_utf8(text, (int)path_size);
 	make_plain(text, path_size);
 	__atomic_store_n(&h->magic, TRACE_MAGIC, __ATOMIC_RELEASE);
 }

@@ -160,8 +160,8 @@ static void mode_namesakes(void)
 static void mode_names(void)
 {
 	static const char *const names[] = {
-		"..\\..\\up.dll", "C:\\x:stream", "\x1b[2Jred\xc2\x9b.dll", "bad \xff\xfe utf",
-		"", "na\xc3\xafve \xe2\x82\xac.dll",
+		"..\\..\\up.dll", "C:\\x:stream", "\x1b[2Jred\xc2\x9b.dll",
+		"bad \xff\xfe utf", "", "na\xc3\xafve \xe2\x82\xac.dll",
 		"a-name-that-is-as-long-as-a-name-can-be-which-is-63-bytes-xx.dll",
 	};
 
@@ -321,7 +321,8 @@ static LONG CALLBACK mend_fault(EXCEPTION_POINTERS *e)
 
 		if (!f || (HMODULE)base != agent)
 			break;
-		RtlVirtualUnwind(UNW_FLAG_NHANDLER, base, c.Rip, f, &c, &data, &frame, NULL);
+		RtlVirtualUnwind(UNW_FLAG_NHANDLER, base, c.Rip, f, &c, &data, &frame,
+				 NULL);
 	}
 	walked_to = c.Rip;
 	walked_rsp = c.Rsp;

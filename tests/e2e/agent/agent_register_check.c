@@ -79,7 +79,8 @@ static void prepare(uint64_t components, uint64_t flags)
 	memcpy(before.area + MXCSR_OFFSET, &mxcsr, sizeof(mxcsr));
 	for (unsigned i = 0; i < 8; i++) {
 		fill_random(before.area + ST_OFFSET + 16 * i, 8);
-		memset(before.area + ST_OFFSET + 16 * i + 8, 0xff, 2); /* as MMX leaves it */
+		/* As MMX leaves it. */
+		memset(before.area + ST_OFFSET + 16 * i + 8, 0xff, 2);
 	}
 	fill_random(before.area + XMM_OFFSET, 16 * 16);
 	for (unsigned i = 0; i < EXTENDED_COUNT; i++) {

@@ -230,7 +230,8 @@ class Folders(Case):
 class Untraced(Case):
     def check_untraced(self, value, reason, error=''):
         lines = self.run_to_end('quick', value)
-        self.assertEqual(lines, [f'debug: appulse: quick.dll runs untraced: {reason}{error}'])
+        self.assertEqual(lines, ['debug: appulse: quick.dll runs untraced: '
+                                 + reason + error])
 
     def test_without_the_variable(self):
         self.check_untraced(None, VARIABLE + ' is not set')

@@ -21,7 +21,8 @@ static uint32_t page_up(uint64_t n)
 }
 
 /* Writes opcode bytes and the displacement from their end to `target`. */
-static uint8_t *put_relative(uint8_t *p, const void *opcode, size_t size, const void *target)
+static uint8_t *put_relative(uint8_t *p, const void *opcode, size_t size,
+			     const void *target)
 {
 	int32_t displacement;
 
