@@ -14,7 +14,7 @@
 struct order {
 	VEC(uint32_t) blocks; /* ids of hot blocks, in the wanted sequence; no duplicates;
 	                       * pinned ones may be among them and stay where they are */
-	uint32_t unmatched;   /* touched addresses that are no function of this image */
+	uint32_t unmatched;   /* distinct touched addresses at which no function begins */
 };
 
 /* The image's own order: no block is hot, nothing moves. */
@@ -32,9 +32,15 @@ enum status order_first_touch(const struct graph *graph, const struct profile *p
 
 /* The functions that a file names, one a line: an RVA in hexadecimal with 0x, or
  * a symbol's name; '#' begins a comment.  BAD_ORDER for a line that is neither
- * an RVA inside a function nor a known name, with the line's number. */
+ * an RVA inside a function nor a known name, with the line's number.  A name that
+ * several functions bear means all of them. */
 enum status order_from_file(const struct graph *graph, const char *text, size_t size,
 			    struct order *ret_order, struct diag *diag);
+
+/* The blocks of `count` functions, each at the first of its functions; functions
+ * are given by id and may repeat.  What the orders above end with. */
+enum status order_of_functions(const struct graph *graph, const uint32_t *functions,
+			       uint32_t count, struct order *ret_order, struct diag *diag);
 
 void order_release(struct order *order);
 
