@@ -42,14 +42,14 @@ extern char **environ;
 
 struct watch {
 	const struct child *child;
-	pid_t pid;               /* of the command; 0 once it has been reaped */
+	pid_t pid; /* of the command; 0 once it has been reaped */
 	struct timespec begin;
-	double ended;            /* seconds when the command ended */
-	double signaled;         /* seconds when a signal came last; < 0: none did */
-	bool told;               /* what is waited for */
+	double ended;    /* seconds when the command ended */
+	double signaled; /* seconds when a signal came last; < 0: none did */
+	bool told;       /* what is waited for */
 	struct child_exit exit;
-	sigset_t signals;        /* that are waited for */
-	VEC(pid_t) left;         /* children to wait for once the command has ended */
+	sigset_t signals; /* that are waited for */
+	VEC(pid_t) left;  /* children to wait for once the command has ended */
 };
 
 static double seconds_since(const struct timespec *begin)
@@ -77,9 +77,10 @@ static const char *base_name(const char *path, unsigned size)
 bool child_is_wine_service(const char *text, unsigned size)
 {
 	static const char folder[] = "c:\\windows\\system32\\";
-	static const char *const names[] = {"services.exe", "explorer.exe", "plugplay.exe",
-					    "winedevice.exe", "svchost.exe", "rpcss.exe",
-					    "spoolsv.exe", "tabtip.exe", "conhost.exe"};
+	static const char *const names[] = {
+		"services.exe",   "explorer.exe", "plugplay.exe",
+		"winedevice.exe", "svchost.exe",  "rpcss.exe",
+		"spoolsv.exe",    "tabtip.exe",   "conhost.exe"};
 	const char *name;
 	unsigned length = 0;
 
@@ -300,7 +301,8 @@ enum status child_run(const struct child *child, struct child_exit *ret_exit,
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return diag_fail_errno(diag, STATUS_IO, errno,
 				       "cannot watch over the command's processes");
-	signal(SIGCHLD, SIG_DFL); /* ignored, as a parent may leave it, it loses exit codes */
+	/* A parent may have left it ignored; then exit codes are lost. */
+	signal(SIGCHLD, SIG_DFL);
 	signals_of(&w.signals);
 	sigprocmask(SIG_BLOCK, &w.signals, &old_mask);
 	clock_gettime(CLOCK_MONOTONIC, &w.begin);
@@ -325,13 +327,13 @@ enum status child_status(const struct child_exit *exit, const char *program,
 	case DB_EXIT_EXITED:
 		if (exit->code == 0)
 			return STATUS_OK;
-		return diag_fail(diag, STATUS_COMMAND, "'%s' ended with exit code %d", program,
-				 exit->code);
+		return diag_fail(diag, STATUS_COMMAND, "'%s' ended with exit code %d",
+				 program, exit->code);
 	case DB_EXIT_SIGNALED:
 		return diag_fail(diag, STATUS_COMMAND, "'%s' was ended by signal %d (%s)",
 				 program, exit->code, strsignal(exit->code));
 	default:
-		return diag_fail_errno(diag, STATUS_COMMAND, exit->code, "cannot start '%s'",
-				       program);
+		return diag_fail_errno(diag, STATUS_COMMAND, exit->code,
+				       "cannot start '%s'", program);
 	}
 }

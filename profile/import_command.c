@@ -109,10 +109,12 @@ static enum status read_origins(char **files, uint32_t count, struct origin_list
 			origin.process = trace.process;
 			origin.parent = trace.parent;
 			origin.start = trace.process_start;
-			origin.executable = strdup(trace.executable ? trace.executable : "");
+			origin.executable =
+				strdup(trace.executable ? trace.executable : "");
 			trace_file_release(&trace);
 		}
-		if ((status == STATUS_OK && !origin.executable) || !vec_push(list, origin)) {
+		if ((status == STATUS_OK && !origin.executable) ||
+		    !vec_push(list, origin)) {
 			free(origin.executable);
 			return diag_no_memory(diag);
 		}
@@ -152,10 +154,13 @@ static enum status import_loose(struct import_session *s, char **files, uint32_t
 		const struct trace_origin *root = &list.data[list.data[i].root];
 		char identity[96];
 		struct db_run run = {
-			.kind = DB_RUN_TRACE, .identity = identity,
-			.scenario = s->options.scenario, .weight = s->weight,
-			.command = root->executable && root->executable[0] ? root->executable :
-									     NULL,
+			.kind = DB_RUN_TRACE,
+			.identity = identity,
+			.scenario = s->options.scenario,
+			.weight = s->weight,
+			.command = root->executable && root->executable[0]
+					   ? root->executable
+					   : NULL,
 			.started_ns = ingest_time_ns(root->start),
 		};
 
@@ -175,8 +180,10 @@ static enum status import_noted(struct import_session *s, const struct run_note 
 	enum status status = STATUS_OK;
 
 	if (s->options.scenario || s->options.weight)
-		tool_warn(s->tool, "folder '%s' says itself what run it is of, "
-			  "--scenario and --weight do not change that", folder);
+		tool_warn(s->tool,
+			  "folder '%s' says itself what run it is of, "
+			  "--scenario and --weight do not change that",
+			  folder);
 	for (uint32_t i = 0; i < files->len && status == STATUS_OK; i++) {
 		progress_fraction(&s->tool->progress, i, files->len);
 		status = import_file(s, &note->run, files->data[i], diag);
@@ -219,7 +226,8 @@ static enum status import_leftovers(struct import_session *s, struct diag *diag)
 
 	for (uint32_t i = 0; i < folders.len && status == STATUS_OK; i++) {
 		if (trace_folder_is_busy(folders.data[i])) {
-			tool_note(s->tool, "'%s' is still being collected", folders.data[i]);
+			tool_note(s->tool, "'%s' is still being collected",
+				  folders.data[i]);
 			continue;
 		}
 		taken++;
@@ -269,7 +277,8 @@ static void put_result(struct import_session *s, enum status status)
 	if (s->tool->json || (status != STATUS_OK && t->files == 0))
 		return;
 	printf("trace files: %u (%u new, %u longer than before, %u known, %u empty), "
-	       "touches: %s, runs: %u\n", t->files, t->fresh, t->longer, t->known, t->empty,
+	       "touches: %s, runs: %u\n",
+	       t->files, t->fresh, t->longer, t->known, t->empty,
 	       human_count(t->touches).text, s->runs.len);
 	if (t->cut_short)
 		printf("touches that a kill cut short: %u\n", t->cut_short);
@@ -285,8 +294,8 @@ static enum status import(struct import_session *s, const struct string_list *ar
 	if (status != STATUS_OK)
 		return status;
 	progress_step(&s->tool->progress, "reading traces");
-	status = arguments->len ? import_arguments(s, arguments, diag) :
-				  import_leftovers(s, diag);
+	status = arguments->len ? import_arguments(s, arguments, diag)
+				: import_leftovers(s, diag);
 	progress_end(&s->tool->progress);
 	if (status == STATUS_OK && s->total.bad)
 		status = diag_fail(diag, STATUS_BAD_TRACE,
@@ -307,16 +316,20 @@ enum status import_command(struct tool *tool, int argc, char **argv, struct diag
 	};
 	const struct command_spec spec = {
 		.description =
-			"Writes trace files into the database, which is made when it does not "
-			"exist: single files, or all in a folder. Without arguments it takes "
-			"what collectors that were killed left beside the database.\n\n"
-			"A trace counts once, however often it is imported; of one that has "
-			"grown since, the longer version stays.\n\n"
-			"Folders that 'run' made say which run they belong to. Other traces "
-			"are put together by process: each traced process that no other "
-			"traced one started is a run, together with its descendants.",
-		.arguments = "[FILE|FOLDER...]", .min = 0, .max = ARGUMENTS_ANY,
-		.options = options, .option_count = OPTION_COUNT(options),
+			"Writes trace files into the database, which is made when it does "
+			"not exist: single files, or all in a folder. Without arguments it "
+			"takes what collectors that were killed left beside the "
+			"database.\n\n"
+			"A trace counts once, however often it is imported; of one that "
+			"has grown since, the longer version stays.\n\n"
+			"Folders that 'run' made say which run they belong to. Other "
+			"traces are put together by process: each traced process that no "
+			"other traced one started is a run, together with its descendants.",
+		.arguments = "[FILE|FOLDER...]",
+		.min = 0,
+		.max = ARGUMENTS_ANY,
+		.options = options,
+		.option_count = OPTION_COUNT(options),
 	};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);

@@ -14,9 +14,11 @@ static enum status print_runs(const struct db_run_row *runs, uint32_t count,
 			      struct diag *diag)
 {
 	static const struct table_column columns[] = {
-		{"run", TABLE_RIGHT}, {"kind", TABLE_LEFT}, {"scenario", TABLE_LEFT},
-		{"weight", TABLE_RIGHT}, {"started", TABLE_LEFT}, {"exit", TABLE_LEFT},
-		{"processes", TABLE_RIGHT}, {"touches", TABLE_RIGHT}, {"command", TABLE_LEFT},
+		{"run", TABLE_RIGHT},       {"kind", TABLE_LEFT},
+		{"scenario", TABLE_LEFT},   {"weight", TABLE_RIGHT},
+		{"started", TABLE_LEFT},    {"exit", TABLE_LEFT},
+		{"processes", TABLE_RIGHT}, {"touches", TABLE_RIGHT},
+		{"command", TABLE_LEFT},
 	};
 	struct table table;
 	enum status status;
@@ -51,8 +53,9 @@ static enum status print_images(const struct db_image_row *images, uint32_t coun
 				struct diag *diag)
 {
 	static const struct table_column columns[] = {
-		{"image", TABLE_LEFT}, {"hash", TABLE_LEFT}, {"size", TABLE_RIGHT},
-		{"functions", TABLE_RIGHT}, {"movable", TABLE_RIGHT}, {"made from", TABLE_LEFT},
+		{"image", TABLE_LEFT},    {"hash", TABLE_LEFT},
+		{"size", TABLE_RIGHT},    {"functions", TABLE_RIGHT},
+		{"movable", TABLE_RIGHT}, {"made from", TABLE_LEFT},
 	};
 	struct table table;
 	enum status status;
@@ -73,7 +76,8 @@ static enum status print_images(const struct db_image_row *images, uint32_t coun
 		table_cell(&table, "%.12s", m->hash);
 		table_cell(&table, "%s", m->size ? human_bytes(m->size).text : "-");
 		table_cell(&table, "%s", human_count(m->functions).text);
-		table_cell(&table, "%s", human_percent(m->movable_functions, m->functions).text);
+		table_cell(&table, "%s",
+			   human_percent(m->movable_functions, m->functions).text);
 		table_cell(&table, "%.12s", input);
 	}
 	status = table_print(&table, stdout, diag);
@@ -132,7 +136,8 @@ static void put_images(struct result *r, const struct db_image_row *images, uint
 		result_put_count(r, image, "movable_functions", row->movable_functions);
 		result_put_count(r, image, "movable_bytes", row->movable_bytes);
 		if (row->relinked_from)
-			result_put_count(r, image, "relinked_from", (uint64_t)row->relinked_from);
+			result_put_count(r, image, "relinked_from",
+					 (uint64_t)row->relinked_from);
 		else
 			result_put_null(r, image, "relinked_from");
 	}
@@ -176,8 +181,10 @@ enum status list_command(struct tool *tool, int argc, char **argv, struct diag *
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {
-		.description = "Lists the images and runs of a trace database.",
-		.options = options, .option_count = OPTION_COUNT(options),
+		.description =
+			"Lists the images and runs of a trace database.",
+		.options = options,
+		.option_count = OPTION_COUNT(options),
 	};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);

@@ -34,8 +34,8 @@ static enum status merge(struct tool *tool, const char *database,
 		result_put_count(r, input, "touches", (uint64_t)merged.touches);
 		progress_end(&tool->progress);
 		if (!tool->json)
-			printf("%s: added images: %s, runs: %s, touches: %s\n", inputs->data[i],
-			       human_count((uint64_t)merged.images).text,
+			printf("%s: added images: %s, runs: %s, touches: %s\n",
+			       inputs->data[i], human_count((uint64_t)merged.images).text,
 			       human_count((uint64_t)merged.runs).text,
 			       human_count((uint64_t)merged.touches).text);
 	}
@@ -52,13 +52,17 @@ enum status merge_command(struct tool *tool, int argc, char **argv, struct diag 
 	};
 	const struct command_spec spec = {
 		.description =
-			"Adds what the databases IN hold to the database --db, which is made "
-			"when it does not exist. What it has already counts once, so merging "
-			"again changes nothing, and the order of merges does not matter.\n\n"
+			"Adds what the databases IN hold to the database --db, which is "
+			"made when it does not exist. What it has already counts once, so "
+			"merging again changes nothing, and the order of merges does not "
+			"matter.\n\n"
 			"Each IN is added whole or not at all; those before one that fails "
 			"stay added.",
-		.arguments = "IN...", .min = 1, .max = ARGUMENTS_ANY,
-		.options = options, .option_count = OPTION_COUNT(options),
+		.arguments = "IN...",
+		.min = 1,
+		.max = ARGUMENTS_ANY,
+		.options = options,
+		.option_count = OPTION_COUNT(options),
 	};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);

@@ -27,9 +27,9 @@ enum { PAGE_BYTES = 4096, MIN_HASH_DIGITS = 6 };
 struct report {
 	struct tool *tool;
 	const char *database;
-	const char *image;  /* name, pattern or hash; NULL: all */
-	uint64_t run;       /* 0: all */
-	uint64_t limit;     /* of the list of first touches */
+	const char *image; /* name, pattern or hash; NULL: all */
+	uint64_t run;      /* 0: all */
+	uint64_t limit;    /* of the list of first touches */
 
 	struct arena arena; /* owns what follows */
 	struct db *db;
@@ -37,7 +37,7 @@ struct report {
 	uint32_t run_count;
 	struct db_image_row *images;
 	uint32_t image_count;
-	bool matched;       /* whether an image was reported */
+	bool matched; /* whether an image was reported */
 };
 
 /* What a set of touched RVAs amounts to. */
@@ -52,7 +52,7 @@ struct subject {
 	const struct db_image_row *row;
 	struct db_image_functions image; /* owned */
 	struct db_profile profile;       /* owned */
-	uint8_t *seen;  /* owned: per function, a touch in any run */
+	uint8_t *seen;                   /* owned: per function, a touch in any run */
 	uint8_t *pages; /* owned: per page of the image's functions, scratch */
 	uint32_t page_count;
 	struct touched all;
@@ -264,10 +264,11 @@ static enum status report_runs(struct report *r, struct subject *s, json_t *obje
 			       struct diag *diag)
 {
 	static const struct table_column columns[] = {
-		{"run", TABLE_RIGHT}, {"scenario", TABLE_LEFT}, {"weight", TABLE_RIGHT},
-		{"functions", TABLE_RIGHT}, {"bytes", TABLE_RIGHT},
-		{"pages as linked", TABLE_RIGHT}, {"floor", TABLE_RIGHT},
-		{"processes", TABLE_RIGHT}, {"threads", TABLE_RIGHT},
+		{"run", TABLE_RIGHT},     {"scenario", TABLE_LEFT},
+		{"weight", TABLE_RIGHT},  {"functions", TABLE_RIGHT},
+		{"bytes", TABLE_RIGHT},   {"pages as linked", TABLE_RIGHT},
+		{"floor", TABLE_RIGHT},   {"processes", TABLE_RIGHT},
+		{"threads", TABLE_RIGHT},
 	};
 	struct table table;
 	json_t *runs = result_put_array(&r->tool->result, object, "runs");
@@ -303,8 +304,10 @@ static enum status report_page_runs(struct report *r, struct subject *s, json_t 
 				    struct diag *diag)
 {
 	static const struct table_column columns[] = {
-		{"page run", TABLE_RIGHT}, {"scenario", TABLE_LEFT},
-		{"code pages executed", TABLE_RIGHT}, {"touched", TABLE_RIGHT},
+		{"page run", TABLE_RIGHT},
+		{"scenario", TABLE_LEFT},
+		{"code pages executed", TABLE_RIGHT},
+		{"touched", TABLE_RIGHT},
 	};
 	struct result *result = &r->tool->result;
 	struct table table;
@@ -321,7 +324,8 @@ static enum status report_page_runs(struct report *r, struct subject *s, json_t 
 		if (r->run && row->run != (int64_t)r->run)
 			continue;
 		if (row->page_touches)
-			status = db_count_run(r->db, row->run, s->row->image, &counts, diag);
+			status =
+				db_count_run(r->db, row->run, s->row->image, &counts, diag);
 		if (counts.pages == 0)
 			continue;
 		any = true;
@@ -350,7 +354,9 @@ static enum status report_first(struct report *r, struct subject *s, json_t *obj
 				struct diag *diag)
 {
 	static const struct table_column columns[] = {
-		{"first touches", TABLE_RIGHT}, {"rva", TABLE_LEFT}, {"size", TABLE_RIGHT},
+		{"first touches", TABLE_RIGHT},
+		{"rva", TABLE_LEFT},
+		{"size", TABLE_RIGHT},
 		{"function", TABLE_LEFT},
 	};
 	struct result *result = &r->tool->result;
@@ -405,7 +411,8 @@ static void put_image(struct report *r, const struct subject *s, json_t *object)
 	result_put_count(result, object, "functions", row->functions);
 	result_put_count(result, object, "function_bytes", row->function_bytes);
 	if (row->relinked_from)
-		result_put_count(result, object, "relinked_from", (uint64_t)row->relinked_from);
+		result_put_count(result, object, "relinked_from",
+				 (uint64_t)row->relinked_from);
 	else
 		result_put_null(result, object, "relinked_from");
 }
@@ -415,8 +422,8 @@ static void print_totals(const struct subject *s)
 	const struct touched *t = &s->all;
 	const struct db_image_row *row = s->row;
 
-	printf("functions touched  %s of %s (%s), never %s\n", human_count(t->functions).text,
-	       human_count(row->functions).text,
+	printf("functions touched  %s of %s (%s), never %s\n",
+	       human_count(t->functions).text, human_count(row->functions).text,
 	       human_percent(t->functions, row->functions).text,
 	       human_count(row->functions - t->functions).text);
 	printf("bytes touched      %s of %s (%s)\n", human_count(t->bytes).text,
@@ -443,8 +450,8 @@ static enum status report_subject(struct report *r, struct subject *s, json_t *i
 	result_put_count(result, object, "functions_never_touched",
 			 s->image.count - s->all.functions);
 	if (!r->tool->json) {
-		printf("%s%s (%.12s%s)\n", r->matched ? "\n" : "", s->row->name, s->row->hash,
-		       s->row->relinked_from ? ", relinked" : "");
+		printf("%s%s (%.12s%s)\n", r->matched ? "\n" : "", s->row->name,
+		       s->row->hash, s->row->relinked_from ? ", relinked" : "");
 		if (s->profile.count)
 			print_totals(s);
 		else
@@ -488,8 +495,9 @@ static enum status report_images(struct report *r, struct diag *diag)
 		subject_release(&s);
 	}
 	if (status == STATUS_OK && !r->matched && r->image)
-		status = diag_fail(diag, STATUS_NOT_FOUND, "database '%s' has no image '%s'",
-				   r->database, r->image);
+		status =
+			diag_fail(diag, STATUS_NOT_FOUND, "database '%s' has no image '%s'",
+				  r->database, r->image);
 	if (status == STATUS_OK && !r->matched && !r->tool->json)
 		puts("no images");
 	return status;
@@ -504,7 +512,8 @@ static enum status report(struct report *r, struct diag *diag)
 	if (status == STATUS_OK)
 		status = db_list_runs(r->db, &r->arena, &r->runs, &r->run_count, diag);
 	if (status == STATUS_OK)
-		status = db_list_images(r->db, &r->arena, &r->images, &r->image_count, diag);
+		status =
+			db_list_images(r->db, &r->arena, &r->images, &r->image_count, diag);
 	if (status == STATUS_OK && r->run && !run_row(r, (int64_t)r->run))
 		return diag_fail(diag, STATUS_NOT_FOUND,
 				 "database '%s' has no run %" PRIu64 ", 'list' shows them",
@@ -519,9 +528,10 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 	struct report r = {.tool = tool, .limit = 10};
 	const struct option_spec options[] = {
 		OPTION_DATABASE(&r.database),
-		OPTION_STRING("image", 0, "IMAGE", &r.image,
-			      "only this image: its name, a pattern, or the first digits of "
-			      "its hash"),
+		OPTION_STRING(
+			"image", 0, "IMAGE", &r.image,
+			"only this image: its name, a pattern, or the first digits of "
+			"its hash"),
 		OPTION_NUMBER("run", 0, "N", &r.run, 1, INT64_MAX, "only this run"),
 		OPTION_NUMBER("limit", 0, "N", &r.limit, 0, UINT32_MAX,
 			      "list the N functions touched first (default: 10)"),
@@ -529,11 +539,12 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 	};
 	const struct command_spec spec = {
 		.description =
-			"Shows for each image what was touched: functions, their bytes, the "
-			"pages that they lie on as linked, and the floor, which is the pages "
-			"that they would fill if they lay together. The list at the end is of "
-			"the newest run.",
-		.options = options, .option_count = OPTION_COUNT(options),
+			"Shows for each image what was touched: functions, their bytes, "
+			"the pages that they lie on as linked, and the floor, which is the "
+			"pages that they would fill if they lay together. The list at the "
+			"end is of the newest run.",
+		.options = options,
+		.option_count = OPTION_COUNT(options),
 	};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);

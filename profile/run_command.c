@@ -48,8 +48,8 @@ static enum status prepare(struct run_session *s, char **command, struct diag *d
 	if (status == STATUS_OK)
 		status = db_open(s->options.database, DB_CREATE, &s->db, diag);
 	if (status == STATUS_OK)
-		status = trace_folder_make(s->options.database, s->keep, &s->description.run,
-					   &s->folder, diag);
+		status = trace_folder_make(s->options.database, s->keep,
+					   &s->description.run, &s->folder, diag);
 	if (status == STATUS_OK)
 		status = db_begin_run(s->db, &s->description.run, &s->run, diag);
 	if (status != STATUS_OK && s->folder.path)
@@ -61,19 +61,22 @@ static enum status prepare(struct run_session *s, char **command, struct diag *d
 static void tell_waiting(void *with, unsigned processes, int first_pid,
 			 const char *first_name)
 {
-	tool_note(with, "the command has ended, waiting for what it left running: process %d "
-		  "('%s')%s; --wait SECONDS would bound that", first_pid, first_name,
-		  processes > 1 ? " and others" : "");
+	tool_note(with,
+		  "the command has ended, waiting for what it left running: process %d "
+		  "('%s')%s; --wait SECONDS would bound that",
+		  first_pid, first_name, processes > 1 ? " and others" : "");
 }
 
 static enum status run_child(struct run_session *s, char **command, struct diag *diag)
 {
 	struct child child = {
 		.command = command,
-		.variable = PROBE_TRACE_FOLDER, .value = s->folder.value,
+		.variable = PROBE_TRACE_FOLDER,
+		.value = s->folder.value,
 		.output_to_stderr = s->tool->json,
 		.patience = s->has_patience ? (double)s->patience : -1,
-		.tell = tell_waiting, .with = s->tool,
+		.tell = tell_waiting,
+		.with = s->tool,
 	};
 
 	return child_run(&child, &s->exit, diag);
@@ -194,22 +197,25 @@ enum status run_command(struct tool *tool, int argc, char **argv, struct diag *d
 			      "make the trace files in DIR and leave them there"),
 		OPTION_NUMBER("wait", 0, "SECONDS", &s.patience, 0, 86400,
 			      "wait no longer for what outlives the command (default: "
-			      "until all has ended)", .given = &s.has_patience),
+			      "until all has ended)",
+			      .given = &s.has_patience),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {
 		.description =
-			"Runs COMMAND, waits for it and for all processes that it starts, and "
-			"writes what they touched of instrumented images into the database, "
-			"which is made when it does not exist.\n\n"
+			"Runs COMMAND, waits for it and for all processes that it starts, "
+			"and writes what they touched of instrumented images into the "
+			"database, which is made when it does not exist.\n\n"
 			"The exit code is 0 when COMMAND ended with 0, and 1 when it ended "
-			"otherwise or did not start; what it touched is in the database then "
-			"too. With --json, what COMMAND writes to stdout goes to stderr.\n\n"
-			"Until they are in the database the trace files stand beside it, in "
-			"FILE.traces-XXXXXX, where 'import' finds them if this program is "
-			"killed.",
+			"otherwise or did not start; what it touched is in the database "
+			"then too. With --json, what COMMAND writes to stdout goes to "
+			"stderr.\n\n"
+			"Until they are in the database the trace files stand beside it, "
+			"in FILE.traces-XXXXXX, where 'import' finds them if this program "
+			"is killed.",
 		.takes_command = true,
-		.options = options, .option_count = OPTION_COUNT(options),
+		.options = options,
+		.option_count = OPTION_COUNT(options),
 	};
 	struct command_line line;
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);

@@ -29,7 +29,8 @@ enum status run_options_check(const struct run_options *options, double *ret_wei
 	if (*end || strspn(text, "0123456789.eE+-") != strlen(text) || !isfinite(weight) ||
 	    weight <= 0)
 		return diag_fail(diag, STATUS_USAGE,
-				 "option '--weight' needs a number above 0, not '%s'", text);
+				 "option '--weight' needs a number above 0, not '%s'",
+				 text);
 	*ret_weight = weight;
 	return STATUS_OK;
 }
@@ -99,7 +100,8 @@ enum status run_describe(const struct run_options *options, enum db_run_kind kin
 			 char **command, struct run_description *ret_description,
 			 struct diag *diag)
 {
-	struct run_description d = {.run = {.kind = kind, .scenario = options->scenario,
+	struct run_description d = {.run = {.kind = kind,
+					    .scenario = options->scenario,
 					    .collector = getpid()}};
 	struct timespec now;
 	enum status status = run_options_check(options, &d.run.weight, diag);

@@ -46,10 +46,12 @@ static enum status make_kept(const char *keep, char **ret_path, struct diag *dia
 	int n;
 
 	if (mkdir(keep, 0777) != 0 && errno != EEXIST)
-		return diag_fail_errno(diag, STATUS_IO, errno, "cannot make folder '%s'", keep);
+		return diag_fail_errno(diag, STATUS_IO, errno, "cannot make folder '%s'",
+				       keep);
 	n = scandir(keep, &entries, NULL, NULL);
 	if (n < 0)
-		return diag_fail_errno(diag, STATUS_IO, errno, "cannot read folder '%s'", keep);
+		return diag_fail_errno(diag, STATUS_IO, errno, "cannot read folder '%s'",
+				       keep);
 	for (int i = 0; i < n; i++)
 		free(entries[i]);
 	free(entries);
@@ -57,8 +59,9 @@ static enum status make_kept(const char *keep, char **ret_path, struct diag *dia
 		return diag_fail(diag, STATUS_EXISTS,
 				 "folder '%s' is not empty, name a new one", keep);
 	*ret_path = realpath(keep, NULL);
-	return *ret_path ? STATUS_OK : diag_fail_errno(diag, STATUS_IO, errno,
-						       "cannot read folder '%s'", keep);
+	return *ret_path ? STATUS_OK
+			 : diag_fail_errno(diag, STATUS_IO, errno,
+					   "cannot read folder '%s'", keep);
 }
 
 static enum status make_beside(const char *database, char **ret_path, struct diag *diag)
@@ -143,8 +146,8 @@ enum status trace_folder_make(const char *database, const char *keep,
 			      struct diag *diag)
 {
 	struct trace_folder folder = {.lock = -1};
-	enum status status = keep ? make_kept(keep, &folder.path, diag) :
-				    make_beside(database, &folder.path, diag);
+	enum status status = keep ? make_kept(keep, &folder.path, diag)
+				  : make_beside(database, &folder.path, diag);
 
 	if (status != STATUS_OK)
 		return status;
@@ -336,7 +339,8 @@ enum status trace_folder_leftovers(const char *database, struct path_list *ret_f
 {
 	const char *slash = strrchr(database, '/');
 	const char *name = slash ? slash + 1 : database;
-	char *folder = slash ? strndup(database, (size_t)(slash - database) + 1) : strdup(".");
+	char *folder =
+		slash ? strndup(database, (size_t)(slash - database) + 1) : strdup(".");
 	char *prefix;
 	enum status status;
 

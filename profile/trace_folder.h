@@ -71,9 +71,9 @@ struct intake {
 	int64_t run;       /* of the last trace; 0: none */
 };
 
-/* Takes one trace file into the database, as a part of `run` (unless it
- * is known as a part of another), and adds it to `intake`.  A bad file is a warning and counted; a failure of the database is
- * a status. */
+/* Takes one trace file into the database, as a part of `run` (unless it is known
+ * as a part of another), and adds it to `intake`.  A bad file is a warning and
+ * counted; a failure of the database is a status. */
 enum status intake_file(struct tool *tool, struct db *db, const struct db_run *run,
 			const char *path, struct intake *intake, struct diag *diag);
 

@@ -57,7 +57,7 @@ static enum status status_of(int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	case SQLITE_ERROR:    /* our SQL does not fit: the schema is not ours */
+	case SQLITE_ERROR: /* our SQL does not fit: the schema is not ours */
 	case SQLITE_SCHEMA:
 	case SQLITE_MISMATCH:
 	case SQLITE_TOOBIG:
@@ -83,8 +83,10 @@ static enum status fail(const char *path, sqlite3 *handle, int code, struct diag
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return diag_fail(diag, status, "database '%s' is locked by another program, "
-				 "try again when it has finished", path);
+		return diag_fail(diag, status,
+				 "database '%s' is locked by another program, "
+				 "try again when it has finished",
+				 path);
 	case SQLITE_NOTADB:
 		return diag_fail(diag, status, "'%s' is not a trace database", path);
 	case SQLITE_CORRUPT:
@@ -108,8 +110,8 @@ static enum status db_fail(struct db *db, int code, struct diag *diag)
 
 enum status db_fail_content(struct db *db, struct diag *diag, const char *what)
 {
-	return diag_fail(diag, STATUS_BAD_DATABASE, "database '%s' is corrupt: %s", db->path,
-			 what);
+	return diag_fail(diag, STATUS_BAD_DATABASE, "database '%s' is corrupt: %s",
+			 db->path, what);
 }
 
 const char *db_path(const struct db *db)
@@ -320,8 +322,11 @@ void db_rollback(struct db *db)
 {
 	assert(db->depth > 0);
 	if (!sqlite3_get_autocommit(db->handle))
-		(void)execute_text(db, db->depth == 1 ? "ROLLBACK" :
-				   "ROLLBACK TO inner_part; RELEASE inner_part", NULL);
+		(void)execute_text(db,
+				   db->depth == 1
+					   ? "ROLLBACK"
+					   : "ROLLBACK TO inner_part; RELEASE inner_part",
+				   NULL);
 	db->depth--;
 }
 
@@ -390,7 +395,8 @@ static int open_uri(struct db *db, const char *query, int flags)
 	/* The first read of the file; nothing was read up to here. */
 	return sqlite3_exec(db->handle,
 			    "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
-			    "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+			    "SELECT count(*) FROM sqlite_master",
+			    NULL, NULL, NULL);
 }
 
 static enum status open_handle(struct db *db, enum db_mode mode, struct diag *diag)
@@ -496,7 +502,8 @@ enum status db_open(const char *path, enum db_mode mode, struct db **ret_db,
 	struct stat st;
 	enum status status;
 
-	if (path[0] == '\0' || (mode != DB_CREATE && stat(path, &st) != 0 && errno == ENOENT))
+	if (path[0] == '\0' ||
+	    (mode != DB_CREATE && stat(path, &st) != 0 && errno == ENOENT))
 		return diag_fail(diag, STATUS_NOT_FOUND, "there is no database '%s'", path);
 	db = calloc(1, sizeof(*db));
 	if (!db)
@@ -542,11 +549,12 @@ enum status db_attach(struct db *db, const char *path, struct diag *diag)
 
 		if (!uri)
 			return diag_no_memory(diag);
-		status = db_execute(db, "ATTACH ?1 AS source", DB_VALUES(db_text(uri)), diag);
+		status = db_execute(db, "ATTACH ?1 AS source", DB_VALUES(db_text(uri)),
+				    diag);
 		free(uri);
 		if (status == STATUS_OK)
-			status = db_query_int(db, "SELECT count(*) FROM source.images", NULL,
-					      0, &found, &count, diag);
+			status = db_query_int(db, "SELECT count(*) FROM source.images",
+					      NULL, 0, &found, &count, diag);
 		if (status != STATUS_IO || has_log(path))
 			break;
 		db_detach(db);

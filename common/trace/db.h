@@ -182,7 +182,7 @@ struct db_touch {
 /* The touches of one image in one process: one trace file. */
 struct db_trace {
 	int64_t process, image;
-	const char *identity; /* unique; NULL: made from image, pid and start of the process */
+	const char *identity; /* unique; NULL: made from image, run, pid and start */
 	const char *hash;     /* hexadecimal SHA-256 of the file's content; NULL: no file */
 	bool incomplete;      /* the process may have touched more than was recorded */
 	const struct db_touch *touches;

@@ -17,16 +17,17 @@ static enum status put_image_row(struct db *db, const struct db_image *image,
 	enum status status;
 
 	sha256_hex(&image->hash, hex);
-	status = db_execute(db,
-			    "INSERT INTO images(sha256, name, size, code_size)"
-			    " VALUES(?1, ?2, ?3, ?4)"
-			    " ON CONFLICT(sha256) DO UPDATE SET"
-			    "  size = coalesce(excluded.size, size),"
-			    "  code_size = coalesce(excluded.code_size, code_size)",
-			    DB_VALUES(db_text(hex), db_text(image->name),
-				      db_int_if(image->size, (int64_t)image->size),
-				      db_int_if(image->code_size, (int64_t)image->code_size)),
-			    diag);
+	status = db_execute(
+		db,
+		"INSERT INTO images(sha256, name, size, code_size)"
+		" VALUES(?1, ?2, ?3, ?4)"
+		" ON CONFLICT(sha256) DO UPDATE SET"
+		"  size = coalesce(excluded.size, size),"
+		"  code_size = coalesce(excluded.code_size, code_size)",
+		DB_VALUES(db_text(hex), db_text(image->name),
+			  db_int_if(image->size, (int64_t)image->size),
+			  db_int_if(image->code_size, (int64_t)image->code_size)),
+		diag);
 	if (status != STATUS_OK)
 		return status;
 	return db_query_int(db, "SELECT id FROM images WHERE sha256 = ?1",
@@ -45,7 +46,8 @@ static enum status put_functions(struct db *db, int64_t image,
 		return status;
 	status = db_prepare(db, &insert,
 			    "INSERT INTO functions(image, rva, size, name, movable, pins,"
-			    " probe) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)", diag);
+			    " probe) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+			    diag);
 	for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct db_function *f = &functions[i];
 
@@ -53,7 +55,8 @@ static enum status put_functions(struct db *db, int64_t image,
 				DB_VALUES(db_int(image), db_int(f->rva.v), db_int(f->size),
 					  db_text(f->name), db_int(f->movable),
 					  db_text(f->pins),
-					  db_int_if(f->probe >= 0, f->probe)), diag);
+					  db_int_if(f->probe >= 0, f->probe)),
+				diag);
 	}
 	db_finalize(&insert);
 	return status;
@@ -90,7 +93,8 @@ enum status db_find_image(struct db *db, const struct sha256 *hash, int64_t *ret
 	if (status == STATUS_OK && !found)
 		return diag_fail(diag, STATUS_NOT_FOUND,
 				 "database '%s' has no image with the hash %s, instrument "
-				 "it with this database first", db_path(db), hex);
+				 "it with this database first",
+				 db_path(db), hex);
 	return status;
 }
 
@@ -136,7 +140,8 @@ static enum status read_image_row(struct db *db, int64_t id, struct arena *arena
 	struct db_statement s;
 	bool row = false, ok = true;
 	enum status status = db_prepare(
-		db, &s, "SELECT sha256, name, size, code_size FROM images WHERE id = ?1", diag);
+		db, &s, "SELECT sha256, name, size, code_size FROM images WHERE id = ?1",
+		diag);
 
 	if (status == STATUS_OK) {
 		db_bind(&s, DB_VALUES(db_int(id)));
@@ -154,7 +159,8 @@ static enum status read_image_row(struct db *db, int64_t id, struct arena *arena
 			status = diag_no_memory(diag);
 		else if (!ret_image->name ||
 			 !db_parse_hash(db_column_text(&s, 0), &ret_image->hash))
-			status = db_fail_content(db, diag, "an image without a hash or name");
+			status = db_fail_content(db, diag,
+						 "an image without a hash or name");
 	}
 	db_finalize(&s);
 	return status;
@@ -175,10 +181,12 @@ static enum status read_functions(struct db *db, struct arena *arena,
 		return diag_no_memory(diag);
 	status = db_prepare(db, &s,
 			    "SELECT rva, size, name, movable, pins, coalesce(probe, -1)"
-			    " FROM functions WHERE image = ?1 ORDER BY rva LIMIT ?2", diag);
+			    " FROM functions WHERE image = ?1 ORDER BY rva LIMIT ?2",
+			    diag);
 	if (status == STATUS_OK)
 		db_bind(&s, DB_VALUES(db_int(image->image.id), db_int(count)));
-	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK && row) {
+	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK &&
+	       row) {
 		struct db_function *f = &image->functions[image->count++];
 
 		f->rva = rva_of(db_column_u32(&s, 0));
@@ -241,12 +249,14 @@ static enum status put_moves(struct db *db, int64_t id, const struct db_relink *
 		return status;
 	status = db_prepare(db, &insert,
 			    "INSERT INTO moves(relink, old_rva, new_rva, size)"
-			    " VALUES(?1, ?2, ?3, ?4)", diag);
+			    " VALUES(?1, ?2, ?3, ?4)",
+			    diag);
 	for (uint32_t i = 0; i < relink->move_count && status == STATUS_OK; i++) {
 		const struct db_move *m = &relink->moves[i];
 
-		status = db_run(&insert, DB_VALUES(db_int(id), db_int(m->old_rva.v),
-						   db_int(m->new_rva.v), db_int(m->size)),
+		status = db_run(&insert,
+				DB_VALUES(db_int(id), db_int(m->old_rva.v),
+					  db_int(m->new_rva.v), db_int(m->size)),
 				diag);
 	}
 	db_finalize(&insert);
@@ -256,7 +266,8 @@ static enum status put_moves(struct db *db, int64_t id, const struct db_relink *
 enum status db_put_relink(struct db *db, const struct db_relink *relink,
 			  int64_t *ret_output_image, struct diag *diag)
 {
-	struct db_image output = {.hash = relink->output, .name = relink->output_name,
+	struct db_image output = {.hash = relink->output,
+				  .name = relink->output_name,
 				  .size = relink->output_size};
 	char seed[24];
 	int64_t output_id = 0, id = 0;
@@ -268,17 +279,18 @@ enum status db_put_relink(struct db *db, const struct db_relink *relink,
 	snprintf(seed, sizeof(seed), "%" PRIu64, relink->seed);
 	status = put_image_row(db, &output, &output_id, diag);
 	if (status == STATUS_OK)
-		status = db_execute(db,
-				    "INSERT INTO relinks(image, output, order_name, seed,"
-				    " placement) VALUES(?1, ?2, ?3, ?4, ?5)"
-				    " ON CONFLICT(image, output) DO UPDATE SET"
-				    "  order_name = excluded.order_name,"
-				    "  seed = excluded.seed, placement = excluded.placement",
-				    DB_VALUES(db_int(relink->image), db_int(output_id),
-					      db_text(relink->order),
-					      db_text(strcmp(relink->order, "random") ? NULL :
-						      seed),
-					      db_text(relink->placement)), diag);
+		status = db_execute(
+			db,
+			"INSERT INTO relinks(image, output, order_name, seed,"
+			" placement) VALUES(?1, ?2, ?3, ?4, ?5)"
+			" ON CONFLICT(image, output) DO UPDATE SET"
+			"  order_name = excluded.order_name,"
+			"  seed = excluded.seed, placement = excluded.placement",
+			DB_VALUES(db_int(relink->image), db_int(output_id),
+				  db_text(relink->order),
+				  db_text(strcmp(relink->order, "random") ? NULL : seed),
+				  db_text(relink->placement)),
+			diag);
 	if (status == STATUS_OK)
 		status = db_query_int(db,
 				      "SELECT id FROM relinks WHERE image = ?1"
@@ -298,8 +310,10 @@ enum status db_find_relinked(struct db *db, int64_t output, int64_t *ret_input,
 {
 	bool found;
 	enum status status = db_query_int(
-		db, "SELECT image FROM relinks WHERE output = ?1 AND image <> output"
-		" ORDER BY id DESC", DB_VALUES(db_int(output)), &found, ret_input, diag);
+		db,
+		"SELECT image FROM relinks WHERE output = ?1 AND image <> output"
+		" ORDER BY id DESC",
+		DB_VALUES(db_int(output)), &found, ret_input, diag);
 
 	if (status == STATUS_OK && !found)
 		return diag_fail(diag, STATUS_NOT_FOUND,

@@ -15,19 +15,19 @@
 
 /* Source rows of images, processes and traces with the ids that they have
  * here. */
-#define SOURCE_IMAGE                                                    \
-	"(SELECT s.id AS source_id, i.id AS id FROM source.images s"    \
+#define SOURCE_IMAGE                                                                       \
+	"(SELECT s.id AS source_id, i.id AS id FROM source.images s"                       \
 	" JOIN main.images i ON i.sha256 = s.sha256)"
-#define SOURCE_PROCESS                                                        \
-	"(SELECT s.id AS source_id, p.id AS id FROM source.processes s"       \
-	" JOIN source.runs q ON s.run = q.id"                                 \
-	" JOIN main.runs r ON r.identity = q.identity"                        \
-	" JOIN main.processes p ON p.run = r.id AND p.pid = s.pid"            \
+#define SOURCE_PROCESS                                                                     \
+	"(SELECT s.id AS source_id, p.id AS id FROM source.processes s"                    \
+	" JOIN source.runs q ON s.run = q.id"                                              \
+	" JOIN main.runs r ON r.identity = q.identity"                                     \
+	" JOIN main.processes p ON p.run = r.id AND p.pid = s.pid"                         \
 	"  AND p.started_ns = s.started_ns)"
-#define SOURCE_RELINK                                                         \
-	"(SELECT s.id AS source_id, l.id AS id FROM source.relinks s"         \
-	" JOIN " SOURCE_IMAGE " a ON a.source_id = s.image"                   \
-	" JOIN " SOURCE_IMAGE " b ON b.source_id = s.output"                  \
+#define SOURCE_RELINK                                                                      \
+	"(SELECT s.id AS source_id, l.id AS id FROM source.relinks s"                      \
+	" JOIN " SOURCE_IMAGE " a ON a.source_id = s.image"                                \
+	" JOIN " SOURCE_IMAGE " b ON b.source_id = s.output"                               \
 	" JOIN main.relinks l ON l.image = a.id AND l.output = b.id)"
 
 /* One step of a merge, and the count that its changes go to. */

@@ -108,8 +108,8 @@ static enum status read_trace(struct db *db, struct db_statement *s, int64_t tra
 
 static bool open_run(struct collector *c, struct db_statement *s, enum db_run_kind kind)
 {
-	struct db_profile_run run = {.run = db_column_int(s, 0), .kind = kind,
-				     .weight = db_column_real(s, 2)};
+	struct db_profile_run run = {
+		.run = db_column_int(s, 0), .kind = kind, .weight = db_column_real(s, 2)};
 
 	if (!close_run(c))
 		return false;
@@ -131,12 +131,14 @@ static enum status read_runs(struct db *db, int64_t image, enum db_run_kind kind
 		"SELECT r.id, r.scenario, r.weight, t.id, p.started_ns"
 		" FROM traces t JOIN processes p ON t.process = p.id"
 		" JOIN runs r ON p.run = r.id WHERE t.image = ?1 AND r.kind = ?2"
-		" ORDER BY r.started_ns, r.identity, p.started_ns, p.pid, t.identity", diag);
+		" ORDER BY r.started_ns, r.identity, p.started_ns, p.pid, t.identity",
+		diag);
 
 	if (status == STATUS_OK)
 		status = db_prepare(db, &touches,
 				    "SELECT rva, time_ns FROM touches WHERE trace = ?1"
-				    " ORDER BY seq", diag);
+				    " ORDER BY seq",
+				    diag);
 	if (status == STATUS_OK)
 		db_bind(&traces, DB_VALUES(db_int(image), db_text(db_run_kind_name(kind))));
 	while (status == STATUS_OK &&

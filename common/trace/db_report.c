@@ -37,7 +37,8 @@ static void *into_arena(struct arena *arena, const void *rows, uint32_t count, s
 	return copy;
 }
 
-static void read_run_row(struct db_statement *s, struct arena *arena, struct db_run_row *row)
+static void read_run_row(struct db_statement *s, struct arena *arena,
+			 struct db_run_row *row)
 {
 	*row = (struct db_run_row){
 		.run = db_column_int(s, 0),
@@ -71,9 +72,11 @@ enum status db_list_runs(struct db *db, struct arena *arena, struct db_run_row *
 		"SELECT v.run, v.kind, v.scenario, v.weight, v.command, v.host, v.started,"
 		" v.exit, v.exit_code, v.wall_seconds, v.processes, v.traces, v.touches,"
 		" v.page_touches FROM v_runs v JOIN runs r ON r.id = v.run"
-		" ORDER BY r.started_ns, r.identity", diag);
+		" ORDER BY r.started_ns, r.identity",
+		diag);
 
-	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK && row) {
+	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK &&
+	       row) {
 		struct db_run_row one;
 
 		read_run_row(&s, arena, &one);
@@ -127,9 +130,11 @@ enum status db_list_images(struct db *db, struct arena *arena,
 		" v.function_bytes, v.movable_functions, v.movable_bytes,"
 		" (SELECT min(l.image) FROM relinks l WHERE l.output = v.image"
 		"  AND l.image <> v.image)"
-		" FROM v_images v ORDER BY v.name, v.sha256", diag);
+		" FROM v_images v ORDER BY v.name, v.sha256",
+		diag);
 
-	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK && row) {
+	while (status == STATUS_OK && (status = db_step(&s, &row, diag)) == STATUS_OK &&
+	       row) {
 		struct db_image_row one;
 
 		read_image_row(&s, arena, &one);
@@ -184,15 +189,18 @@ enum status db_count_run(struct db *db, int64_t run, int64_t image,
 				   "SELECT count(*) FROM (SELECT DISTINCT p.id, u.thread"
 				   " FROM processes p JOIN traces t ON t.process = p.id"
 				   " JOIN touches u ON u.trace = t.id"
-				   " WHERE p.run = ?1 AND t.image = ?2)", run, image, &s, diag);
+				   " WHERE p.run = ?1 AND t.image = ?2)",
+				   run, image, &s, diag);
 	counts.threads = status == STATUS_OK ? count_at(&s, 0) : 0;
 	db_finalize(&s);
 	if (status == STATUS_OK)
-		status = count_row(db,
-				   "SELECT count(DISTINCT g.page), count(DISTINCT"
-				   " CASE g.kind WHEN 'execute' THEN g.page END)"
-				   " FROM page_touches g JOIN processes p ON g.process = p.id"
-				   " WHERE p.run = ?1 AND g.image = ?2", run, image, &s, diag);
+		status = count_row(
+			db,
+			"SELECT count(DISTINCT g.page), count(DISTINCT"
+			" CASE g.kind WHEN 'execute' THEN g.page END)"
+			" FROM page_touches g JOIN processes p ON g.process = p.id"
+			" WHERE p.run = ?1 AND g.image = ?2",
+			run, image, &s, diag);
 	counts.pages = status == STATUS_OK ? count_at(&s, 0) : 0;
 	counts.executed_pages = status == STATUS_OK ? count_at(&s, 1) : 0;
 	db_finalize(&s);

@@ -36,7 +36,7 @@ enum status db_list_images(struct db *db, struct arena *arena,
 
 /* What a run has of an image. */
 struct db_run_counts {
-	uint64_t processes, threads, touches; /* of its traces; touches of each process count */
+	uint64_t processes, threads, touches; /* of its traces, over all processes */
 	uint64_t executed_pages, pages;       /* distinct; of a page run */
 	bool incomplete;                      /* a trace of it misses records */
 };

@@ -73,7 +73,8 @@ bool db_run_identity(const struct db_run *run, char ret_identity[SHA256_HEX_SIZE
 enum status db_begin_run(struct db *db, const struct db_run *run, int64_t *ret_id,
 			 struct diag *diag)
 {
-	const char *scenario = run->scenario && run->scenario[0] ? run->scenario : "default";
+	const char *scenario =
+		run->scenario && run->scenario[0] ? run->scenario : "default";
 	const char *identity = run->identity;
 	char hex[SHA256_HEX_SIZE];
 	int64_t id = 0;
@@ -89,14 +90,15 @@ enum status db_begin_run(struct db *db, const struct db_run *run, int64_t *ret_i
 	status = db_begin(db, diag);
 	if (status != STATUS_OK)
 		return status;
-	status = db_execute(db,
-			    "INSERT INTO runs(identity, kind, scenario, weight, command,"
-			    " host, started_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-			    " ON CONFLICT(identity) DO NOTHING",
-			    DB_VALUES(db_text(identity), db_text(db_run_kind_name(run->kind)),
-				      db_text(scenario), db_real(run->weight),
-				      db_text(run->command), db_text(run->host),
-				      db_int(run->started_ns)), diag);
+	status = db_execute(
+		db,
+		"INSERT INTO runs(identity, kind, scenario, weight, command,"
+		" host, started_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+		" ON CONFLICT(identity) DO NOTHING",
+		DB_VALUES(db_text(identity), db_text(db_run_kind_name(run->kind)),
+			  db_text(scenario), db_real(run->weight), db_text(run->command),
+			  db_text(run->host), db_int(run->started_ns)),
+		diag);
 	if (status == STATUS_OK)
 		status = db_query_int(db, "SELECT id FROM runs WHERE identity = ?1",
 				      DB_VALUES(db_text(identity)), &found, &id, diag);
@@ -114,11 +116,12 @@ enum status db_finish_run(struct db *db, int64_t run, enum db_exit exit, int cod
 			  " WHERE id = ?1",
 			  DB_VALUES(db_int(run), db_text(db_exit_name(exit)),
 				    db_int_if(exit != DB_EXIT_UNKNOWN, code),
-				    db_real(wall_seconds)), diag);
+				    db_real(wall_seconds)),
+			  diag);
 }
 
-enum status db_put_process(struct db *db, const struct db_process *process,
-			   int64_t *ret_id, struct diag *diag)
+enum status db_put_process(struct db *db, const struct db_process *process, int64_t *ret_id,
+			   struct diag *diag)
 {
 	int64_t id = 0;
 	bool found;
@@ -126,18 +129,19 @@ enum status db_put_process(struct db *db, const struct db_process *process,
 
 	if (status != STATUS_OK)
 		return status;
-	status = db_execute(db,
-			    "INSERT INTO processes(run, pid, parent, started_ns, executable,"
-			    " command) VALUES(?1, ?2, ?3, ?4, ?5, ?6)"
-			    " ON CONFLICT(run, pid, started_ns) DO UPDATE SET"
-			    "  parent = coalesce(parent, excluded.parent),"
-			    "  executable = coalesce(executable, excluded.executable),"
-			    "  command = coalesce(command, excluded.command)",
-			    DB_VALUES(db_int(process->run), db_int(process->pid),
-				      db_int_if(process->parent, process->parent),
-				      db_int(process->started_ns),
-				      db_text(process->executable),
-				      db_text(process->command)), diag);
+	status = db_execute(
+		db,
+		"INSERT INTO processes(run, pid, parent, started_ns, executable,"
+		" command) VALUES(?1, ?2, ?3, ?4, ?5, ?6)"
+		" ON CONFLICT(run, pid, started_ns) DO UPDATE SET"
+		"  parent = coalesce(parent, excluded.parent),"
+		"  executable = coalesce(executable, excluded.executable),"
+		"  command = coalesce(command, excluded.command)",
+		DB_VALUES(db_int(process->run), db_int(process->pid),
+			  db_int_if(process->parent, process->parent),
+			  db_int(process->started_ns), db_text(process->executable),
+			  db_text(process->command)),
+		diag);
 	if (status == STATUS_OK)
 		status = db_query_int(db,
 				      "SELECT id FROM processes WHERE run = ?1 AND pid = ?2"
@@ -159,11 +163,12 @@ static enum status trace_identity(struct db *db, const struct db_trace *trace,
 	struct db_statement s;
 	bool row = false;
 	char *text = NULL;
-	enum status status = db_prepare(
-		db, &s,
-		"SELECT i.sha256, p.pid, p.started_ns, r.identity"
-		" FROM images i, processes p JOIN runs r ON p.run = r.id"
-		" WHERE i.id = ?1 AND p.id = ?2", diag);
+	enum status status =
+		db_prepare(db, &s,
+			   "SELECT i.sha256, p.pid, p.started_ns, r.identity"
+			   " FROM images i, processes p JOIN runs r ON p.run = r.id"
+			   " WHERE i.id = ?1 AND p.id = ?2",
+			   diag);
 
 	if (status == STATUS_OK) {
 		db_bind(&s, DB_VALUES(db_int(trace->image), db_int(trace->process)));
@@ -189,10 +194,11 @@ static enum status find_trace(struct db *db, const char *identity, int64_t *ret_
 {
 	struct db_statement s;
 	bool row = false;
-	enum status status = db_prepare(
-		db, &s,
-		"SELECT t.id, t.records, p.run FROM traces t"
-		" JOIN processes p ON t.process = p.id WHERE t.identity = ?1", diag);
+	enum status status =
+		db_prepare(db, &s,
+			   "SELECT t.id, t.records, p.run FROM traces t"
+			   " JOIN processes p ON t.process = p.id WHERE t.identity = ?1",
+			   diag);
 
 	if (status == STATUS_OK) {
 		db_bind(&s, DB_VALUES(db_text(identity)));
@@ -211,16 +217,20 @@ static enum status put_touches(struct db *db, int64_t id, const struct db_trace 
 			       struct diag *diag)
 {
 	struct db_statement insert;
-	enum status status = db_prepare(db, &insert,
-					"INSERT INTO touches(trace, seq, rva, thread, time_ns)"
-					" VALUES(?1, ?2, ?3, ?4, ?5)", diag);
+	enum status status =
+		db_prepare(db, &insert,
+			   "INSERT INTO touches(trace, seq, rva, thread, time_ns)"
+			   " VALUES(?1, ?2, ?3, ?4, ?5)",
+			   diag);
 
 	for (uint32_t i = 0; i < trace->count && status == STATUS_OK; i++) {
 		const struct db_touch *t = &trace->touches[i];
 
-		status = db_run(&insert, DB_VALUES(db_int(id), db_int((int64_t)t->seq),
-						   db_int(t->rva.v), db_int(t->thread),
-						   db_int(t->time_ns)), diag);
+		status = db_run(&insert,
+				DB_VALUES(db_int(id), db_int((int64_t)t->seq),
+					  db_int(t->rva.v), db_int(t->thread),
+					  db_int(t->time_ns)),
+				diag);
 	}
 	db_finalize(&insert);
 	return status;
@@ -235,7 +245,8 @@ static enum status insert_trace(struct db *db, const struct db_trace *trace,
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 		DB_VALUES(db_int(trace->process), db_int(trace->image), db_text(identity),
 			  db_text(trace->hash), db_int(trace->count),
-			  db_int(trace->incomplete)), diag);
+			  db_int(trace->incomplete)),
+		diag);
 
 	return status == STATUS_OK ? put_touches(db, db_last_id(db), trace, diag) : status;
 }
@@ -253,7 +264,8 @@ static enum status replace_trace(struct db *db, int64_t id, const struct db_trac
 				    " incomplete = ?4 WHERE id = ?1",
 				    DB_VALUES(db_int(id), db_text(trace->hash),
 					      db_int(trace->count),
-					      db_int(trace->incomplete)), diag);
+					      db_int(trace->incomplete)),
+				    diag);
 	return status == STATUS_OK ? put_touches(db, id, trace, diag) : status;
 }
 
@@ -316,20 +328,23 @@ enum status db_put_page_touches(struct db *db, int64_t process, int64_t image,
 
 	if (status != STATUS_OK)
 		return status;
-	status = db_execute(db, "DELETE FROM page_touches WHERE process = ?1 AND image = ?2",
-			    DB_VALUES(db_int(process), db_int(image)), diag);
+	status =
+		db_execute(db, "DELETE FROM page_touches WHERE process = ?1 AND image = ?2",
+			   DB_VALUES(db_int(process), db_int(image)), diag);
 	if (status == STATUS_OK)
 		status = db_prepare(db, &insert,
 				    "INSERT INTO page_touches(process, image, seq, page,"
 				    " thread, kind, time_ns)"
-				    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)", diag);
+				    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+				    diag);
 	for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct db_page_touch *t = &touches[i];
 
 		status = db_run(&insert,
 				DB_VALUES(db_int(process), db_int(image), db_int(t->seq),
 					  db_int(t->page.v), db_int(t->thread),
-					  db_text(kinds[t->kind]), db_int(t->time_ns)), diag);
+					  db_text(kinds[t->kind]), db_int(t->time_ns)),
+				diag);
 	}
 	db_finalize(&insert);
 	return db_end(db, status, diag);

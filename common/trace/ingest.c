@@ -69,8 +69,11 @@ static struct db_touch *convert_touches(const struct trace_file *trace)
 		const struct trace_touch *t = &trace->touches[i];
 
 		touches[i] = (struct db_touch){
-			.seq = t->seq, .rva = t->rva, .thread = t->thread,
-			.time_ns = add_time(opened, trace_file_nanoseconds(trace, t->ticks)),
+			.seq = t->seq,
+			.rva = t->rva,
+			.thread = t->thread,
+			.time_ns =
+				add_time(opened, trace_file_nanoseconds(trace, t->ticks)),
 		};
 	}
 	return touches;
@@ -92,13 +95,17 @@ static enum status put_trace(struct db *db, const struct db_run *run,
 			     struct ingested *result, struct diag *diag)
 {
 	struct db_process process = {
-		.pid = trace->process, .parent = trace->parent,
+		.pid = trace->process,
+		.parent = trace->parent,
 		.started_ns = ingest_time_ns(trace->process_start),
 		.executable = trace->executable[0] ? trace->executable : NULL,
 	};
 	struct db_trace row = {
-		.identity = identity, .hash = hash, .incomplete = trace->incomplete > 0,
-		.touches = touches, .count = trace->touch_count,
+		.identity = identity,
+		.hash = hash,
+		.incomplete = trace->incomplete > 0,
+		.touches = touches,
+		.count = trace->touch_count,
 	};
 	bool known = false;
 	enum status status = db_find_trace(db, identity, &known, &process.run, diag);

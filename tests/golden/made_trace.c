@@ -99,14 +99,18 @@ static int make_trace(int argc, char **argv)
 	const char *image = argv[1];
 	uint32_t count = (uint32_t)(argc - 5);
 	struct trace_header header = {
-		.magic = TRACE_MAGIC, .version = TRACE_VERSION,
+		.magic = TRACE_MAGIC,
+		.version = TRACE_VERSION,
 		.header_size = trace_header_size(sizeof(executable) - 1),
 		.record_size = sizeof(struct trace_record),
-		.capacity = count + 1, .next = count,
-		.process = (uint32_t)atoi(argv[2]), .parent = (uint32_t)atoi(argv[3]),
+		.capacity = count + 1,
+		.next = count,
+		.process = (uint32_t)atoi(argv[2]),
+		.parent = (uint32_t)atoi(argv[3]),
 		.path_size = sizeof(executable) - 1,
 		.process_start = BEGIN + (uint64_t)atoi(argv[4]) * FREQUENCY,
-		.opened_ticks = 1000, .frequency = FREQUENCY,
+		.opened_ticks = 1000,
+		.frequency = FREQUENCY,
 	};
 	struct sha256 hash = hash_of(image);
 	size_t size = trace_file_size(header.header_size, header.capacity);
@@ -135,8 +139,8 @@ static int make_trace(int argc, char **argv)
 static int64_t put_image(struct db *db, const char *name,
 			 const struct db_function *functions, uint32_t count)
 {
-	struct db_image image = {.hash = hash_of(name), .name = name,
-				 .size = count ? 65536 : 0};
+	struct db_image image = {
+		.hash = hash_of(name), .name = name, .size = count ? 65536 : 0};
 	struct diag diag;
 	int64_t id;
 
@@ -169,8 +173,11 @@ static int make_image(int argc, char **argv)
 static int make_pages(int argc, char **argv)
 {
 	struct db_page_touch pages[64] = {0};
-	struct db_run run = {.kind = DB_RUN_PAGES, .scenario = argv[2], .weight = 1,
-			     .command = "wine app.exe", .host = "host",
+	struct db_run run = {.kind = DB_RUN_PAGES,
+			     .scenario = argv[2],
+			     .weight = 1,
+			     .command = "wine app.exe",
+			     .host = "host",
 			     .started_ns = INT64_C(978307200) * 1000000000};
 	struct db_process process = {.pid = 77};
 	struct diag diag;
@@ -188,7 +195,8 @@ static int make_pages(int argc, char **argv)
 	}
 	check(db_begin_run(db, &run, &process.run, &diag), &diag);
 	check(db_put_process(db, &process, &id, &diag), &diag);
-	check(db_put_page_touches(db, id, image, pages, (uint32_t)(argc - 3), &diag), &diag);
+	check(db_put_page_touches(db, id, image, pages, (uint32_t)(argc - 3), &diag),
+	      &diag);
 	check(db_finish_run(db, process.run, DB_EXIT_EXITED, 0, 1, &diag), &diag);
 	db_close(db);
 	return 0;

@@ -24,8 +24,10 @@ static void wine_and_its_services_are_known(void **state)
 	assert_true(is_service("/opt/wine/bin/wineserver"));
 	assert_true(is_service("C:\\windows\\system32\\services.exe"));
 	assert_true(is_service("C:\\windows\\system32\\explorer.exe /desktop"));
-	assert_true(child_is_wine_service("C:\\windows\\system32\\explorer.exe\0/desktop", 41));
-	assert_true(is_service("C:\\windows\\system32\\svchost.exe -k LocalServiceNetworkRestricted"));
+	assert_true(
+		child_is_wine_service("C:\\windows\\system32\\explorer.exe\0/desktop", 41));
+	assert_true(is_service(
+		"C:\\windows\\system32\\svchost.exe -k LocalServiceNetworkRestricted"));
 	assert_true(is_service("c:\\Windows\\System32\\PlugPlay.exe"));
 }
 

@@ -116,12 +116,20 @@ static int64_t put_image(struct db *db, const char *name)
 {
 	static const struct db_function functions[] = {
 		{.rva = {0x2000}, .size = 32, .name = "two", .movable = true, .probe = 1},
-		{.rva = {0x1000}, .size = 16, .name = NULL, .movable = false,
-		 .pins = "hidden-reference", .probe = -1},
-		{.rva = {0xfffffff0}, .size = 4, .name = "last", .movable = true, .probe = 0},
+		{.rva = {0x1000},
+		 .size = 16,
+		 .name = NULL,
+		 .movable = false,
+		 .pins = "hidden-reference",
+		 .probe = -1},
+		{.rva = {0xfffffff0},
+		 .size = 4,
+		 .name = "last",
+		 .movable = true,
+		 .probe = 0},
 	};
-	struct db_image image = {.hash = hash_of(name), .name = name, .size = 4096,
-				 .code_size = 100};
+	struct db_image image = {
+		.hash = hash_of(name), .name = name, .size = 4096, .code_size = 100};
 	struct diag diag = {0};
 	int64_t id = 0;
 
@@ -131,9 +139,13 @@ static int64_t put_image(struct db *db, const char *name)
 
 static int64_t put_run(struct db *db, const char *scenario, int64_t started_ns)
 {
-	struct db_run run = {.kind = DB_RUN_TRACE, .scenario = scenario, .weight = 2,
-			     .command = "wine app.exe", .host = "host",
-			     .started_ns = started_ns, .collector = 7};
+	struct db_run run = {.kind = DB_RUN_TRACE,
+			     .scenario = scenario,
+			     .weight = 2,
+			     .command = "wine app.exe",
+			     .host = "host",
+			     .started_ns = started_ns,
+			     .collector = 7};
 	struct diag diag = {0};
 	int64_t id = 0;
 
@@ -143,7 +155,9 @@ static int64_t put_run(struct db *db, const char *scenario, int64_t started_ns)
 
 static int64_t put_process(struct db *db, int64_t run, uint32_t pid, int64_t started_ns)
 {
-	struct db_process process = {.run = run, .pid = pid, .started_ns = started_ns,
+	struct db_process process = {.run = run,
+				     .pid = pid,
+				     .started_ns = started_ns,
 				     .executable = "C:\\app.exe"};
 	struct diag diag = {0};
 	int64_t id = 0;
@@ -156,8 +170,11 @@ static enum db_trace_fate put_trace(struct db *db, int64_t process, int64_t imag
 				    const char *identity, const struct db_touch *touches,
 				    uint32_t count)
 {
-	struct db_trace trace = {.process = process, .image = image, .identity = identity,
-				 .touches = touches, .count = count};
+	struct db_trace trace = {.process = process,
+				 .image = image,
+				 .identity = identity,
+				 .touches = touches,
+				 .count = count};
 	struct diag diag = {0};
 	enum db_trace_fate fate = 99;
 
@@ -175,7 +192,8 @@ static void a_new_database_is_labelled_and_opens_again(void **state)
 
 	assert_int_equal(query(db, "PRAGMA user_version"), DB_SCHEMA_VERSION);
 	assert_int_equal(query(db, "PRAGMA foreign_keys"), 1);
-	assert_int_equal(query(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+	assert_int_equal(query(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
+			 1);
 	db_close(db);
 	assert_int_equal(access(path, F_OK), 0);
 	db_close(open_ok(path, DB_CREATE));
@@ -203,7 +221,8 @@ static void what_is_no_trace_database_is_refused(void **state)
 	assert_open_fails(in(*state, "none.db"), DB_READWRITE, STATUS_NOT_FOUND, "none.db");
 	assert_open_fails(in(*state, "none.db"), DB_READONLY, STATUS_NOT_FOUND, "none.db");
 	assert_open_fails("", DB_CREATE, STATUS_NOT_FOUND, "no database ''");
-	assert_open_fails(in(*state, "no/folder/t.db"), DB_CREATE, STATUS_IO, "cannot open");
+	assert_open_fails(in(*state, "no/folder/t.db"), DB_CREATE, STATUS_IO,
+			  "cannot open");
 	assert_open_fails(in(*state, "."), DB_CREATE, STATUS_IO, "cannot open");
 
 	memset(garbage, 0x5a, sizeof(garbage));
@@ -263,7 +282,8 @@ static void damaged_pages_are_told(void **state)
 		free(bytes);
 		status = db_open(bad, DB_READONLY, &db, NULL);
 		if (status == STATUS_OK) {
-			if (db_load_profile(db, &hash, DB_RUN_TRACE, &profile, NULL) == STATUS_OK)
+			if (db_load_profile(db, &hash, DB_RUN_TRACE, &profile, NULL) ==
+			    STATUS_OK)
 				db_profile_release(&profile);
 			else
 				failures++;
@@ -350,7 +370,8 @@ static void a_lock_is_waited_for_and_then_told(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_non_null(strstr(diag.message, "locked"));
 	assert_true((double)(end.tv_sec - begin.tv_sec) +
-		    (double)(end.tv_nsec - begin.tv_nsec) / 1e9 > 0.15);
+			    (double)(end.tv_nsec - begin.tv_nsec) / 1e9 >
+		    0.15);
 	/* Reports go on reading meanwhile. */
 	assert_int_equal(query(b, "SELECT count(*) FROM images"), 0);
 	db_rollback(a);
@@ -449,8 +470,8 @@ static void a_failed_write_leaves_nothing(void **state)
 	int64_t image = put_image(db, "a.dll");
 	int64_t process = put_process(db, put_run(db, "s", 1), 5, 6);
 	struct db_touch twice[] = {{.seq = 1, .rva = {1}}, {.seq = 1, .rva = {2}}};
-	struct db_trace trace = {.process = process, .image = image, .touches = twice,
-				 .count = 2};
+	struct db_trace trace = {
+		.process = process, .image = image, .touches = twice, .count = 2};
 	struct diag diag = {0};
 
 	assert_int_equal(db_put_trace(db, &trace, NULL, &diag), STATUS_DATABASE);
@@ -516,7 +537,8 @@ static void functions_can_be_written_again(void **state)
 {
 	struct db *db = open_ok(in(*state, "t.db"), DB_CREATE);
 	struct db_image bare = {.hash = hash_of("a.dll"), .name = "a.dll"};
-	struct db_touch touches[] = {{.seq = 1, .rva = {0x2000}}, {.seq = 2, .rva = {0x77}}};
+	struct db_touch touches[] = {{.seq = 1, .rva = {0x2000}},
+				     {.seq = 2, .rva = {0x77}}};
 	struct db_function one = {.rva = {0x77}, .size = 1, .probe = -1};
 	struct diag diag = {0};
 	int64_t id;
@@ -550,9 +572,11 @@ static void a_run_is_found_again_and_finished(void **state)
 	assert_ok(db_finish_run(db, run, DB_EXIT_SIGNALED, 9, 1.5, &diag), &diag);
 	assert_int_equal(query(db, "SELECT count(*) FROM v_runs WHERE exit = 'signaled'"
 				   " AND exit_code = 9 AND wall_seconds = 1.5"
-				   " AND started = '1970-01-01T00:00:00Z'"), 1);
+				   " AND started = '1970-01-01T00:00:00Z'"),
+			 1);
 	assert_int_equal(query(db, "SELECT count(*) FROM v_runs WHERE scenario = 'default'"
-				   " AND exit = 'unknown'"), 1);
+				   " AND exit = 'unknown'"),
+			 1);
 	db_close(db);
 }
 
@@ -562,8 +586,8 @@ static void the_longer_version_of_a_trace_stays(void **state)
 	int64_t image = put_image(db, "a.dll"), run = put_run(db, "s", 1);
 	int64_t process = put_process(db, run, 5, 6);
 	int64_t other = put_process(db, put_run(db, "s", 2), 5, 6);
-	struct db_touch touches[] = {{.seq = 1, .rva = {1}}, {.seq = 2, .rva = {2}},
-				     {.seq = 3, .rva = {3}}};
+	struct db_touch touches[] = {
+		{.seq = 1, .rva = {1}}, {.seq = 2, .rva = {2}}, {.seq = 3, .rva = {3}}};
 	bool found;
 	int64_t in_run;
 
@@ -605,15 +629,15 @@ static void a_profile_orders_touches_over_processes(void **state)
 	int64_t p = put_process(db, early, 1, 1000), q = put_process(db, early, 2, 1500);
 	int64_t r = put_process(db, late, 3, 9000), s = put_process(db, late, 4, 9000);
 	struct db_touch of_p[] = {
-		{.seq = 1, .rva = {0x10}, .time_ns = 100},  /* at 1100 */
-		{.seq = 2, .rva = {0x20}, .time_ns = 600},  /* at 1600 */
-		{.seq = 3, .rva = {0x30}, .time_ns = 590},  /* after seq 2 all the same */
-		{.seq = 9, .rva = {0x40}, .time_ns = 900},  /* at 1900 */
+		{.seq = 1, .rva = {0x10}, .time_ns = 100}, /* at 1100 */
+		{.seq = 2, .rva = {0x20}, .time_ns = 600}, /* at 1600 */
+		{.seq = 3, .rva = {0x30}, .time_ns = 590}, /* after seq 2 all the same */
+		{.seq = 9, .rva = {0x40}, .time_ns = 900}, /* at 1900 */
 	};
 	struct db_touch of_q[] = {
-		{.seq = 1, .rva = {0x40}, .time_ns = 50},   /* at 1550: first */
-		{.seq = 2, .rva = {0x10}, .time_ns = 60},   /* second time */
-		{.seq = 3, .rva = {0x50}, .time_ns = 300},  /* at 1800 */
+		{.seq = 1, .rva = {0x40}, .time_ns = 50},  /* at 1550: first */
+		{.seq = 2, .rva = {0x10}, .time_ns = 60},  /* second time */
+		{.seq = 3, .rva = {0x50}, .time_ns = 300}, /* at 1800 */
 	};
 	struct db_touch of_r[] = {{.seq = 5, .rva = {0x99}, .time_ns = 1}};
 	static const uint32_t expected[] = {0x10, 0x40, 0x20, 0x30, 0x50};
@@ -674,9 +698,15 @@ static void a_relink_names_its_input(void **state)
 	int64_t image = put_image(db, "a.dll"), output, input;
 	struct db_move moves[] = {{{0x1000}, {0x5000}, 16}, {{0x2000}, {0x1000}, 32}};
 	struct db_relink relink = {
-		.image = image, .output = hash_of("out"), .output_name = "a.dll",
-		.output_size = 5000, .order = "random", .seed = UINT64_MAX,
-		.placement = "exchange", .moves = moves, .move_count = 2,
+		.image = image,
+		.output = hash_of("out"),
+		.output_name = "a.dll",
+		.output_size = 5000,
+		.order = "random",
+		.seed = UINT64_MAX,
+		.placement = "exchange",
+		.moves = moves,
+		.move_count = 2,
 	};
 	struct diag diag = {0};
 
@@ -697,7 +727,8 @@ static void a_relink_names_its_input(void **state)
 static void make_part(const char *path, unsigned n)
 {
 	struct db *db = open_ok(path, DB_CREATE);
-	struct db_touch touches[] = {{.seq = 1, .rva = {0x10}}, {.seq = 2, .rva = {0x20}},
+	struct db_touch touches[] = {{.seq = 1, .rva = {0x10}},
+				     {.seq = 2, .rva = {0x20}},
 				     {.seq = 3, .rva = {0x30}}};
 	struct db_touch own = {.seq = 1, .rva = {0x1000 * n}};
 	struct db_image bare = {.hash = hash_of("a.dll"), .name = "a.dll"};
@@ -714,8 +745,9 @@ static void make_part(const char *path, unsigned n)
 		assert_ok(db_finish_run(db, shared, DB_EXIT_EXITED, 3, 1, &diag), &diag);
 	run = put_run(db, "own", 10 - n);
 	put_trace(db, put_process(db, run, 2, n), image, NULL, &own, 1);
-	assert_ok(db_put_page_touches(db, put_process(db, run, 2, n), image, &page, 1, &diag),
-		  &diag);
+	assert_ok(
+		db_put_page_touches(db, put_process(db, run, 2, n), image, &page, 1, &diag),
+		&diag);
 	db_close(db);
 }
 
@@ -725,7 +757,8 @@ static void describe(struct db *db, char *ret_text, size_t size)
 	static const char *const queries[] = {
 		"SELECT group_concat(x, '|') FROM (SELECT r.identity || exit ||"
 		" ifnull(exit_code, '') AS x FROM runs r ORDER BY 1)",
-		"SELECT group_concat(x, '|') FROM (SELECT t.identity || t.records || p.pid ||"
+		"SELECT group_concat(x, '|') FROM (SELECT t.identity || t.records || p.pid "
+		"||"
 		" r.identity || u.seq || u.rva AS x FROM touches u"
 		" JOIN traces t ON u.trace = t.id JOIN processes p ON t.process = p.id"
 		" JOIN runs r ON p.run = r.id ORDER BY 1)",
@@ -733,8 +766,10 @@ static void describe(struct db *db, char *ret_text, size_t size)
 		" ifnull((SELECT count(*) FROM functions f WHERE f.image = i.id), '') AS x"
 		" FROM images i ORDER BY 1)",
 		"SELECT group_concat(x, '|') FROM (SELECT run || process || page AS x"
-		" FROM (SELECT r.identity AS run, p.pid AS process, g.page FROM page_touches g"
-		" JOIN processes p ON g.process = p.id JOIN runs r ON p.run = r.id) ORDER BY 1)",
+		" FROM (SELECT r.identity AS run, p.pid AS process, g.page FROM "
+		"page_touches g"
+		" JOIN processes p ON g.process = p.id JOIN runs r ON p.run = r.id) ORDER "
+		"BY 1)",
 	};
 
 	ret_text[0] = '\0';
@@ -772,12 +807,14 @@ static void merging_is_free_of_order_and_repetition(void **state)
 		for (const char *p = orders[i]; *p; p++)
 			assert_ok(db_merge(db, part[*p - '0'], &merged, &diag), &diag);
 		assert_ok(db_merge(db, part[2], &merged, &diag), &diag);
-		assert_int_equal(merged.runs + merged.traces + merged.touches + merged.images, 0);
+		assert_int_equal(
+			merged.runs + merged.traces + merged.touches + merged.images, 0);
 		assert_int_equal(query(db, "SELECT count(*) FROM runs"), 4);
 		assert_int_equal(query(db, "SELECT count(*) FROM touches"), 6);
 		assert_int_equal(query(db, "SELECT count(*) FROM functions"), 3);
 		assert_int_equal(query(db, "SELECT exit_code FROM runs WHERE scenario ="
-					   " 'shared'"), 3);
+					   " 'shared'"),
+				 3);
 		describe(db, text, sizeof(text));
 		if (i == 0)
 			strcpy(first, text);
@@ -840,7 +877,7 @@ static void a_bad_source_adds_nothing(void **state)
 static int merge_read_only(const char *path)
 {
 	char out[64] = "/tmp/test_db_out.XXXXXX";
-	struct db *db;
+	struct db *db = NULL;
 	struct db_merged merged = {0};
 	struct diag diag = {0};
 	int fd = mkstemp(out), result = 0;
@@ -854,6 +891,7 @@ static int merge_read_only(const char *path)
 		result = 3;
 	else if (merged.traces != 2)
 		result = 4;
+	db_close(db);
 	unlink(out);
 	return result;
 }

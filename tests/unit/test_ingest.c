@@ -30,11 +30,17 @@ static struct trace_touch touches[] = {
 static struct trace_file make_trace(void)
 {
 	struct trace_file trace = {
-		.image_name = "app.dll", .executable = "C:\\app.exe",
-		.process = 42, .parent = 41, .process_start = year_2000,
-		.opened = year_2000 + 20000000, .opened_ticks = 5000,
-		.frequency = TICKS_A_SECOND, .probes = 3,
-		.touches = touches, .touch_count = 3,
+		.image_name = "app.dll",
+		.executable = "C:\\app.exe",
+		.process = 42,
+		.parent = 41,
+		.process_start = year_2000,
+		.opened = year_2000 + 20000000,
+		.opened_ticks = 5000,
+		.frequency = TICKS_A_SECOND,
+		.probes = 3,
+		.touches = touches,
+		.touch_count = 3,
 	};
 
 	trace.image_hash = sha256_of("app", 3);
@@ -67,7 +73,8 @@ static int64_t query(struct db *db, const char *sql)
 	return value;
 }
 
-static struct ingested ingest(struct db *db, const char *run, const struct trace_file *trace)
+static struct ingested ingest(struct db *db, const char *run,
+			      const struct trace_file *trace)
 {
 	struct db_run row = {.identity = run, .weight = 1, .started_ns = 1};
 	struct ingested result = {0};
@@ -103,11 +110,15 @@ static void a_trace_is_stored_with_its_process_and_image(void **state)
 	assert_int_equal(query(db, "SELECT parent FROM processes"), 41);
 	assert_int_equal(query(db, "SELECT started_ns FROM processes"),
 			 year_2000_unix * 1000000000);
-	assert_int_equal(query(db, "SELECT name = 'app.dll' AND size IS NULL FROM images"), 1);
+	assert_int_equal(query(db, "SELECT name = 'app.dll' AND size IS NULL FROM images"),
+			 1);
 	/* From the start of the process: 2 s to the opening, then ticks of 1 ms. */
-	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 1"), 2000000000);
-	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 4"), 2500000000);
-	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 5"), 1000000000);
+	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 1"),
+			 2000000000);
+	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 4"),
+			 2500000000);
+	assert_int_equal(query(db, "SELECT time_ns FROM touches WHERE seq = 5"),
+			 1000000000);
 	assert_int_equal(query(db, "SELECT thread FROM touches WHERE rva = 0x2000"), 8);
 	assert_int_equal(query(db, "SELECT incomplete FROM traces"), 0);
 }

@@ -41,8 +41,8 @@ static int remove_folder(void **state)
 /* The description of a run with one word of command. */
 static struct run_description describe(char *word, const char *weight)
 {
-	struct run_options options = {.database = database, .scenario = "a \"b\"",
-				      .weight = weight};
+	struct run_options options = {
+		.database = database, .scenario = "a \"b\"", .weight = weight};
 	char *command[] = {word, NULL};
 	struct run_description d;
 	struct diag diag = {0};
@@ -55,8 +55,9 @@ static struct run_description describe(char *word, const char *weight)
 /* The shell itself says what the text of a command means. */
 static void a_command_is_shown_as_a_shell_takes_it(void **state)
 {
-	static char *const words[] = {"plain", "two words", "", "it's", "$HOME `id` \\ \"*",
-				      "a\nb", "-x=1,2:/y%+@", "'", "~"};
+	static char *const words[] = {
+		"plain", "two words",    "",  "it's", "$HOME `id` \\ \"*",
+		"a\nb",  "-x=1,2:/y%+@", "'", "~"};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
@@ -77,8 +78,8 @@ static void a_command_is_shown_as_a_shell_takes_it(void **state)
 
 static void weights_are_checked(void **state)
 {
-	static const char *const bad[] = {"0", "-1", "", "x", "1x", "inf", "nan", "1e999",
-					  "0x10", " 1", "1 "};
+	static const char *const bad[] = {"0",   "-1",    "",     "x",  "1x", "inf",
+					  "nan", "1e999", "0x10", " 1", "1 "};
 	struct run_description d = describe("x", "2.5e1");
 
 	(void)state;
@@ -115,7 +116,8 @@ static void a_note_says_what_run_it_is(void **state)
 	struct diag diag = {0};
 
 	(void)state;
-	assert_int_equal(trace_folder_make(database, NULL, &d.run, &folder, &diag), STATUS_OK);
+	assert_int_equal(trace_folder_make(database, NULL, &d.run, &folder, &diag),
+			 STATUS_OK);
 	assert_int_equal(strncmp(folder.value, "\\\\?\\unix\\", 9), 0);
 	assert_null(strchr(folder.value, '/'));
 	assert_true(trace_folder_is_busy(folder.path));
@@ -151,7 +153,8 @@ static void other_files_keep_a_folder(void **state)
 	char *path;
 
 	(void)state;
-	assert_int_equal(trace_folder_make(database, NULL, &d.run, &folder, NULL), STATUS_OK);
+	assert_int_equal(trace_folder_make(database, NULL, &d.run, &folder, NULL),
+			 STATUS_OK);
 	assert_true(asprintf(&path, "%s/notes.txt", folder.path) > 0);
 	assert_int_equal(file_write(path, "x", 1, false, NULL), STATUS_OK);
 	trace_folder_remove(&folder);
@@ -167,7 +170,11 @@ static void damaged_notes_are_refused(void **state)
 		"{\"appulse_run\": 1, \"identity\": \"i\", \"kind\": \"trace\","
 		" \"weight\": 1, \"started_ns\": 5}";
 	static const char *const bad[] = {
-		"", "garbage", "[]", "7", "{}",
+		"",
+		"garbage",
+		"[]",
+		"7",
+		"{}",
 		"{\"appulse_run\": 2, \"identity\": \"i\", \"kind\": \"trace\","
 		" \"weight\": 1, \"started_ns\": 5}",
 		"{\"appulse_run\": 1, \"identity\": \"\", \"kind\": \"trace\","
