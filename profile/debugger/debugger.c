@@ -154,8 +154,9 @@ static const wchar_t *base_name(const wchar_t *path)
 	return base;
 }
 
-/* Whether d->path is a process of Wine's own. */
-static bool is_wine_service(const struct debugger *d)
+/* Whether the process is one of Wine's own.  The name that it was started by tells,
+ * which is in the Windows folder; its file may be elsewhere. */
+static bool is_wine_service(struct debugger *d, HANDLE process)
 {
 	static const wchar_t *const names[] = {
 		L"explorer.exe", L"services.exe", L"winedevice.exe", L"plugplay.exe",
@@ -164,8 +165,9 @@ static bool is_wine_service(const struct debugger *d)
 	};
 	wchar_t windows[MAX_PATH];
 	UINT n = GetWindowsDirectoryW(windows, MAX_PATH);
+	DWORD size = PATH_CHARS;
 
-	if (n == 0 || n >= MAX_PATH || _wcsnicmp(d->path, windows, n) != 0)
+	if (!QueryFullProcessImageNameW(process, 0, d->path, &size) || n == 0 || n >= MAX_PATH || _wcsnicmp(d->path, windows, n) != 0)
 		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (_wcsicmp(base_name(d->path), names[i]) == 0)
@@ -215,6 +217,7 @@ static unsigned long long process_started(HANDLE process)
 static void process_created(struct debugger *d, DWORD pid,
 			    const CREATE_PROCESS_DEBUG_INFO *info)
 {
+	bool service = is_wine_service(d, info->hProcess);
 	struct debuggee *debuggee;
 	DWORD size = PATH_CHARS;
 	wchar_t *path;
@@ -224,7 +227,7 @@ static void process_created(struct debugger *d, DWORD pid,
 		d->path[0] = 0;
 	if (info->hFile)
 		CloseHandle(info->hFile);
-	if (is_wine_service(d)) {
+	if (service) {
 		DebugActiveProcessStop(pid);
 		return;
 	}

@@ -60,6 +60,18 @@ def children(pid):
         return [int(word) for word in f.read().split()]
 
 
+def explorer_runs():
+    """Whether Wine's desktop process runs in our prefix."""
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            if b'explorer.exe' in (folder / 'cmdline').read_bytes() and \
+                    PREFIX.encode() in (folder / 'environ').read_bytes():
+                return True
+        except OSError:
+            pass
+    return False
+
+
 class Case(unittest.TestCase):
     maxDiff = None
 
@@ -223,10 +235,25 @@ class Pages(Case):
         self.assertIn('another image', got.stderr)
         self.assertEqual(self.query('SELECT count(*) FROM page_touches'), [(0,)])
 
-    def test_a_process_of_wine_s_own_is_not_waited_for(self):
-        end_server()  # so that the program's window has to start it
-        got, output = self.profile_json('pages', 'window')
-        self.assertEqual(got['exit_code'], 0)
+    def test_a_process_of_wine_s_own_is_not_followed(self):
+        end_server()
+        subprocess.run(['wineserver', '-p'], env=ENVIRONMENT, timeout=SECONDS)
+        self.addCleanup(end_server)
+        self.plain('exit', 0)
+        until = time.monotonic() + SECONDS
+        while explorer_runs():  # it ends some time after the last program
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.1)
+        tool = subprocess.Popen([PROFILE, 'pages', '--json', '--db', 't.db', '--image', DLL,
+                                 '--', 'wine', EXE, 'window'], cwd=self.folder, text=True,
+                                env=self.environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        started = False
+        while tool.poll() is None:
+            started |= explorer_runs()
+        text, output = tool.communicate()
+        self.assertTrue(started, 'the window did not start it again')
+        self.assertEqual(json.loads(text)['processes'], 1)
         self.assertEqual(self.pages(), steps(output))
 
     def test_wrong_usage(self):
