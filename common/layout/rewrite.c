@@ -15,12 +15,43 @@ static struct rva new_end(const struct rewrite *rewrite, struct rva end)
 	return rewrite->layout ? layout_map_end(rewrite->graph, rewrite->layout, end) : end;
 }
 
+/* Padding that a moved block covers in part would be no whole instructions any
+ * more, so all padding of the code becomes int3 when a block moves. */
+static void fill_padding(const struct rewrite *rewrite)
+{
+	const struct graph *graph = rewrite->graph;
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < graph->blocks.len; i++)
+		moved += rewrite->layout->begins[i].v != graph->blocks.data[i].begin.v;
+	for (uint32_t r = 0, block = 0; moved && r < graph->range_count; r++) {
+		const struct code_range *range = &graph->ranges[r];
+		uint8_t *bytes = image_file_at(rewrite->file, range->begin, range->size);
+
+		for (uint32_t at = 0; at < range->size; at++) {
+			uint32_t rva = range->begin.v + at;
+
+			while (block < graph->blocks.len &&
+			       graph->blocks.data[block].begin.v +
+					       graph->blocks.data[block].size <= rva)
+				block++;
+			if (block < graph->blocks.len &&
+			    graph->blocks.data[block].begin.v <= rva)
+				at += graph->blocks.data[block].size -
+				      (rva - graph->blocks.data[block].begin.v) - 1;
+			else if ((range->map[at] & CODE_STATE) == CODE_PADDING)
+				bytes[at] = 0xcc;
+		}
+	}
+}
+
 void rewrite_blocks(const struct rewrite *rewrite)
 {
 	const struct graph *graph = rewrite->graph;
 	const struct layout *layout = rewrite->layout;
 
 	/* First all holes, since a block may move onto another's old place. */
+	fill_padding(rewrite);
 	for (uint32_t i = 0; i < graph->blocks.len; i++) {
 		const struct block *block = &graph->blocks.data[i];
 
