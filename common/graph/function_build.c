@@ -47,13 +47,14 @@ static void build_gap(struct discovery *d, const struct code_range *range, uint3
 {
 	while (from < to) {
 		uint8_t map = range->map[from];
-		uint32_t end = run_end(range, from, to);
 		struct rva begin = rva_add(range->begin, from);
+		uint32_t end;
 
 		if ((map & CODE_STATE) == CODE_PADDING && !(map & CODE_LABEL)) {
 			from++;
 			continue;
 		}
+		end = run_end(range, from, to);
 		if (!is_instruction_byte(map))
 			add_function(d, begin, end - from, FUNCTION_BYTES);
 		else
