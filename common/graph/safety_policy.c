@@ -80,6 +80,22 @@ static void pin_unknown_bytes(struct discovery *d)
 	}
 }
 
+static bool is_known_start(const struct discovery *d, struct rva rva)
+{
+	uint32_t low = 0, high = d->options ? d->options->start_count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (d->options->starts[middle].v < rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return d->options && low < d->options->start_count &&
+	       d->options->starts[low].v == rva.v;
+}
+
 /* A leaf that runs straight into unknown bytes was perhaps never code. */
 static void doubt_neighbours(struct discovery *d)
 {
@@ -88,7 +104,8 @@ static void doubt_neighbours(struct discovery *d)
 
 		if ((leaf->kind == FUNCTION_LEAF || leaf->kind == FUNCTION_ISLAND) &&
 		    leaf[1].kind == FUNCTION_BYTES &&
-		    leaf[1].begin.v == leaf->begin.v + leaf->size)
+		    leaf[1].begin.v == leaf->begin.v + leaf->size &&
+		    !is_known_start(d, leaf->begin))
 			leaf->pins |= 1u << PIN_UNDECODED;
 	}
 }

@@ -143,6 +143,13 @@ static void add_symbols(struct discovery *d)
 			discovery_enter(d, symbols->data[i].rva, true);
 }
 
+static void add_known_starts(struct discovery *d)
+{
+	for (uint32_t i = 0; d->options && i < d->options->start_count; i++)
+		if (!in_function_table(d, d->options->starts[i]))
+			discovery_enter(d, d->options->starts[i], true);
+}
+
 enum status table_refs_add(struct discovery *d)
 {
 	const struct load_config *config = &d->graph->tables.config;
@@ -162,5 +169,6 @@ enum status table_refs_add(struct discovery *d)
 	add_guard_table(d, &config->eh_continuations);
 	add_pseudo_relocs(d);
 	add_symbols(d);
+	add_known_starts(d);
 	return STATUS_OK;
 }
