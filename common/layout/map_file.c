@@ -125,9 +125,10 @@ static enum status check_head(const json_t *root, struct diag *diag)
 	if (!json_is_integer(schema) || json_integer_value(schema) < 1)
 		return diag_fail(diag, STATUS_BAD_MAP, "the map has no 'schema' number");
 	if (json_integer_value(schema) > MAP_SCHEMA)
-		return diag_fail(diag, STATUS_BAD_MAP,
-				 "the map has schema %lld, newer than %d; use a newer version",
-				 (long long)json_integer_value(schema), MAP_SCHEMA);
+		return diag_fail(
+			diag, STATUS_BAD_MAP,
+			"the map has schema %lld, newer than %d; use a newer version",
+			(long long)json_integer_value(schema), MAP_SCHEMA);
 	return STATUS_OK;
 }
 
@@ -143,8 +144,9 @@ static enum status get_moves(struct move_map *map, const json_t *root, struct di
 
 		if (json_array_size(item) != 3 || !get_u32(item, 0, &move.from.v) ||
 		    !get_u32(item, 1, &move.to.v) || !get_u32(item, 2, &move.size))
-			return diag_fail(diag, STATUS_BAD_MAP,
-					 "move %zu is not [from, to, size] in 32-bit numbers", i);
+			return diag_fail(
+				diag, STATUS_BAD_MAP,
+				"move %zu is not [from, to, size] in 32-bit numbers", i);
 		if (!vec_push(&map->moves, move))
 			return diag_no_memory(diag);
 	}
@@ -234,8 +236,8 @@ static char *make_text(const struct move_map *map)
 	sha256_hex(&map->original, original);
 	sha256_hex(&map->relinked, relinked);
 	root = json_pack("{s:s, s:i, s:s, s:s, s:o}", "format", map_format, "schema",
-			 (int)MAP_SCHEMA, "original", original, "relinked", relinked, "moves",
-			 moves);
+			 (int)MAP_SCHEMA, "original", original, "relinked", relinked,
+			 "moves", moves);
 	if (!root)
 		return NULL;
 	text = json_dumps(root, JSON_COMPACT);

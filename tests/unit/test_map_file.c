@@ -58,12 +58,16 @@ static void test_refuses_what_is_no_map(void **state)
 		"{\"format\":\"appulse-map\",\"schema\":\"1\"," HASHES ",\"moves\":[]}",
 		"{\"format\":\"appulse-map\",\"schema\":1,\"moves\":[]}",
 		/* A hash that is cut off, one with another letter, one in capitals. */
-		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"00\",\"relinked\":\"" ZEROS
-		"\",\"moves\":[]}",
-		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"" ZEROS "\",\"relinked\":\""
-		"g000000000000000000000000000000000000000000000000000000000000000\",\"moves\":[]}",
-		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"" ZEROS "\",\"relinked\":\""
-		"A000000000000000000000000000000000000000000000000000000000000000\",\"moves\":[]}",
+		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"00\",\"relinked\":"
+		"\"" ZEROS "\",\"moves\":[]}",
+		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"" ZEROS
+		"\",\"relinked\":\""
+		"g000000000000000000000000000000000000000000000000000000000000000\","
+		"\"moves\":[]}",
+		"{\"format\":\"appulse-map\",\"schema\":1,\"original\":\"" ZEROS
+		"\",\"relinked\":\""
+		"A000000000000000000000000000000000000000000000000000000000000000\","
+		"\"moves\":[]}",
 		HEAD "\"moves\":{}}",
 		HEAD "\"moves\":[1]}",
 		HEAD "\"moves\":[[1,2]]}",
@@ -88,11 +92,11 @@ static void test_refuses_what_is_no_map(void **state)
 static void test_refuses_moves_that_contradict(void **state)
 {
 	static const char *const moves[] = {
-		"[16,32,0]",                      /* empty */
-		"[-16,32,16]",                    /* negative */
+		"[16,32,0]",   /* empty */
+		"[-16,32,16]", /* negative */
 		"[16,-32,16]",
 		"[16,32,-16]",
-		"[4294967296,32,16]",             /* 2^32 */
+		"[4294967296,32,16]", /* 2^32 */
 		"[16,4294967296,16]",
 		"[16,32,4294967296]",
 		"[9999999999999999999999,32,16]", /* 2^64 and more */
@@ -101,7 +105,7 @@ static void test_refuses_moves_that_contradict(void **state)
 		"[16,32,16],[16,64,16]",          /* the same twice */
 		"[16,32,16],[31,64,1]",           /* overlap in the original */
 		"[31,64,1],[16,32,16]",
-		"[16,32,16],[64,47,16]",          /* overlap in the relinked image */
+		"[16,32,16],[64,47,16]", /* overlap in the relinked image */
 		"[16,47,16],[64,32,16]",
 	};
 

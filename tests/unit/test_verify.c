@@ -1,0 +1,860 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "full_image.h"
+#include "layout/order.h"
+#include "layout/placement.h"
+#include "layout/relink.h"
+#include "layout/verify.h"
+
+enum { SEEDS = 8 };
+
+/* The original, and one relink of it. */
+struct trial {
+	struct full_image full;
+	struct image image;
+	struct graph graph;
+	struct relinked relinked;
+	uint8_t *bytes; /* of the output, to be damaged */
+	size_t size;
+};
+
+/* The checksum, word by word as the definition has it. */
+static void fix_checksum(uint8_t *bytes, size_t size)
+{
+	uint32_t sum = 0;
+
+	store_u32(bytes + BUILT_OPTIONAL + 64, 0);
+	for (size_t i = 0; i < size; i += 2) {
+		sum += bytes[i] | (i + 1 < size ? bytes[i + 1] << 8 : 0);
+		sum = (sum & 0xffff) + (sum >> 16);
+	}
+	store_u32(bytes + BUILT_OPTIONAL + 64, sum + (uint32_t)size);
+}
+
+static void relink(struct trial *t, uint64_t seed, enum placement placement,
+		   uint32_t file_alignment)
+{
+	struct relink_options options = {file_alignment};
+	struct order order;
+	struct layout layout;
+	struct diag diag;
+
+	assert_int_equal(order_random(&t->graph, seed, &order, &diag), STATUS_OK);
+	assert_int_equal(layout_place(&t->graph, &order, placement, &layout, &diag),
+			 STATUS_OK);
+	assert_int_equal(relink_write(&t->graph, &layout, &options, &t->relinked, &diag),
+			 STATUS_OK);
+	t->bytes = t->relinked.bytes;
+	t->size = t->relinked.size;
+	layout_release(&layout);
+	order_release(&order);
+}
+
+static void open_original(struct trial *t)
+{
+	struct discovery_options options = {0};
+	struct diag diag;
+
+	memset(t, 0, sizeof(*t));
+	full_image_make(&t->full);
+	assert_int_equal(
+		image_open_bytes(&t->image, t->full.bytes, t->full.size, "old", &diag),
+		STATUS_OK);
+	assert_int_equal(graph_discover(&t->graph, &t->image, &options, &diag), STATUS_OK);
+}
+
+static void close_trial(struct trial *t)
+{
+	relinked_release(&t->relinked);
+	graph_release(&t->graph);
+	image_release(&t->image);
+	full_image_release(&t->full);
+}
+
+static enum status verify_moves_of(struct trial *t, const struct move *moves,
+				   uint32_t count, struct verify_report *report,
+				   struct diag *diag)
+{
+	struct image image;
+	enum status status;
+
+	diag_init(diag);
+	status = image_open_bytes(&image, t->bytes, t->size, "new", diag);
+	if (status != STATUS_OK)
+		return status;
+	status = verify_relink(&t->graph, &image, moves, count, report, diag);
+	image_release(&image);
+	return status;
+}
+
+static enum status verify(struct trial *t, struct verify_report *report, struct diag *diag)
+{
+	return verify_moves_of(t, t->relinked.moves.data, t->relinked.moves.len, report,
+			       diag);
+}
+
+static void expect_ok(struct trial *t, struct verify_report *report)
+{
+	char text[2048];
+	struct diag diag;
+
+	if (verify(t, report, &diag) == STATUS_OK)
+		return;
+	diag_format(&diag, text, sizeof(text));
+	fail_msg("%s", text);
+}
+
+/* Where a byte of the original stands in the output, by the list of moves. */
+static struct rva moved(const struct trial *t, struct rva rva)
+{
+	for (uint32_t i = 0; i < t->relinked.moves.len; i++) {
+		const struct move *move = &t->relinked.moves.data[i];
+
+		if (rva_in(rva, move->from, move->size))
+			return rva_add(move->to, rva.v - move->from.v);
+	}
+	return rva;
+}
+
+/* The output's byte of an address of the original. */
+static uint8_t *at(struct trial *t, struct rva old_rva)
+{
+	return t->bytes + full_offset(t->bytes, moved(t, old_rva));
+}
+
+static void add_u32(uint8_t *field, uint32_t n)
+{
+	store_u32(field, load_u32(field) + n);
+}
+
+static void swap_bytes(uint8_t *a, uint8_t *b, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		uint8_t byte = a[i];
+
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+/* ---- what must verify ---- */
+
+static void test_accepts_the_original(void **state)
+{
+	struct verify_report report;
+	struct trial t;
+
+	(void)state;
+	open_original(&t);
+	t.bytes = malloc(t.full.size);
+	assert_non_null(t.bytes);
+	/* The signature is the one thing that no output has. */
+	memcpy(t.bytes, t.full.bytes, t.full.size);
+	memset(t.bytes + BUILT_DIRECTORIES + 8 * DIRECTORY_CERTIFICATE, 0, 8);
+	t.size = t.full.size - 16;
+	fix_checksum(t.bytes, t.size);
+	expect_ok(&t, &report);
+	assert_int_equal(report.functions, 13);
+	/* Counted in full_image.h: 7 + 15 + 5 + 1 + 2 + 3 + 2 + 2 + 1 + 2 + 2 + 1 + 2. */
+	assert_int_equal(report.instructions, 45);
+	assert_int_equal(report.relocations, t.full.reloc_count);
+	free(t.bytes);
+	close_trial(&t);
+}
+
+static void test_accepts_relinks(void **state)
+{
+	const uint32_t alignments[] = {0, 512, 4096};
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		for (unsigned i = 0; i < 3; i++)
+			for (int placement = PLACEMENT_EXCHANGE;
+			     placement <= PLACEMENT_APPEND; placement++) {
+				struct verify_report report;
+				struct trial t;
+
+				open_original(&t);
+				relink(&t, seed, (enum placement)placement, alignments[i]);
+				assert_true(t.relinked.moves.len >= 8);
+				expect_ok(&t, &report);
+				assert_int_equal(report.functions, 13);
+				assert_int_equal(report.instructions, 45);
+				close_trial(&t);
+			}
+}
+
+/* ---- faults in the output ---- */
+
+static void call_stays(struct trial *t)
+{
+	add_u32(at(t, t->full.call_field), 16);
+}
+
+static void lea_stays(struct trial *t)
+{
+	add_u32(at(t, t->full.lea_field), (uint32_t)-16);
+}
+
+static void tail_call_stays(struct trial *t)
+{
+	add_u32(at(t, t->full.tail_field), 1);
+}
+
+static void branch_inside_changes(struct trial *t)
+{
+	/* The short branch to the default case now goes to case 2. */
+	*at(t, rva_add(t->full.switches, 4)) -= 6;
+}
+
+static void memory_operand_changes(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.entry, 18)), 8);
+}
+
+static void instruction_changes(struct trial *t)
+{
+	*at(t, rva_add(t->full.filter, 1)) ^= 2; /* mov eax, 1 becomes mov eax, 3 */
+}
+
+static void table_entry_off(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.table, 4)), 6);
+}
+
+static void table_entry_inside(struct trial *t)
+{
+	add_u32(at(t, t->full.table), 1);
+}
+
+static void rows_unsorted(struct trial *t)
+{
+	swap_bytes(at(t, t->full.pdata), at(t, rva_add(t->full.pdata, 12)), 12);
+}
+
+static void row_short(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.pdata, 4)), (uint32_t)-1);
+}
+
+static void rows_exchange_unwind(struct trial *t)
+{
+	/* Two rows of different unwind information: the first is not all rows'. */
+	uint8_t *first = at(t, rva_add(t->full.pdata, 8)), *other = first + 12;
+
+	while (load_u32(first) == load_u32(other))
+		other += 12;
+	swap_bytes(first, other, 4);
+}
+
+static void prolog_changes(struct trial *t)
+{
+	uint8_t *unwind = at(t, rva_of(t->full.handler_field.v - 8));
+
+	unwind[5] = 0x32;
+}
+
+static void handler_stale(struct trial *t)
+{
+	store_u32(at(t, t->full.handler_field), moved(t, t->full.filter).v);
+}
+
+static void chain_stale(struct trial *t)
+{
+	add_u32(at(t, t->full.chained), 1);
+}
+
+static void chain_end_stale(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.chained, 4)), 1);
+}
+
+static void scope_begin_off(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.scope, 4)), 1);
+}
+
+static void scope_end_off(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.scope, 8)), (uint32_t)-1);
+}
+
+static void scope_filter_stale(struct trial *t)
+{
+	store_u32(at(t, rva_add(t->full.scope, 12)), moved(t, t->full.handler).v);
+}
+
+static void scope_target_stale(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.scope, 16)), 4);
+}
+
+static void guards_unsorted(struct trial *t)
+{
+	swap_bytes(at(t, t->full.guard), at(t, rva_add(t->full.guard, 5)), 5);
+}
+
+static void guard_flags_exchanged(struct trial *t)
+{
+	swap_bytes(at(t, rva_add(t->full.guard, 4)), at(t, rva_add(t->full.guard, 9)), 1);
+}
+
+static void export_stale(struct trial *t)
+{
+	store_u32(at(t, t->full.export_words), moved(t, t->full.leaf).v);
+}
+
+static void export_renamed(struct trial *t)
+{
+	*at(t, t->full.export_name) = 'b';
+}
+
+static void import_renamed(struct trial *t)
+{
+	uint8_t *hint =
+		t->bytes + full_offset(t->bytes, rva_of(load_u32(at(t, t->full.iat))));
+
+	hint[2] = 'B';
+}
+
+static void callback_stale(struct trial *t)
+{
+	store_u64(at(t, t->full.callbacks),
+		  BUILT_IMAGE_BASE + moved(t, t->full.exported).v);
+}
+
+static void pointer_stale(struct trial *t)
+{
+	add_u32(at(t, t->full.pointer), 16);
+}
+
+static uint8_t *directory(struct trial *t, uint32_t index)
+{
+	return t->bytes + BUILT_DIRECTORIES + 8 * index;
+}
+
+static uint8_t *first_relocs(struct trial *t)
+{
+	struct rva rva = {load_u32(directory(t, DIRECTORY_RELOCATION))};
+
+	return t->bytes + full_offset(t->bytes, rva);
+}
+
+static void relocation_dropped(struct trial *t)
+{
+	store_u16(first_relocs(t) + 8, 0);
+}
+
+static void relocation_added(struct trial *t)
+{
+	uint8_t *last = first_relocs(t) + load_u32(first_relocs(t) + 4) - 2;
+
+	store_u16(last, RELOC_DIR64 << 12 | ((t->full.plain.v + 8) & 0xfff));
+}
+
+static void relocation_type_changed(struct trial *t)
+{
+	uint8_t *entry = first_relocs(t) + 8;
+
+	store_u16(entry, (uint16_t)(RELOC_HIGHLOW << 12 | (load_u16(entry) & 0xfff)));
+}
+
+static void relocation_site_moved(struct trial *t)
+{
+	uint8_t *entry = first_relocs(t) + 8;
+
+	store_u16(entry, load_u16(entry) - 8);
+}
+
+static void symbol_stale(struct trial *t)
+{
+	uint8_t *symbols = t->bytes + load_u32(t->bytes + BUILT_FILE_HEADER + 8);
+
+	add_u32(symbols + 2 * 18 + 8, 16);
+}
+
+static void symbol_in_other_section(struct trial *t)
+{
+	uint8_t *symbols = t->bytes + load_u32(t->bytes + BUILT_FILE_HEADER + 8);
+
+	store_u16(symbols + 2 * 18 + 12, 2);
+}
+
+static void symbol_renamed(struct trial *t)
+{
+	t->bytes[load_u32(t->bytes + BUILT_FILE_HEADER + 8)] ^= 1;
+}
+
+static void aux_record_changed(struct trial *t)
+{
+	t->bytes[load_u32(t->bytes + BUILT_FILE_HEADER + 8) + 18 + 8] ^= 1;
+}
+
+static void absolute_symbol_changed(struct trial *t)
+{
+	t->bytes[load_u32(t->bytes + BUILT_FILE_HEADER + 8) + 5 * 18 + 8] ^= 1;
+}
+
+static void symbol_strings_changed(struct trial *t)
+{
+	t->bytes[load_u32(t->bytes + BUILT_FILE_HEADER + 8) + 6 * 18 + 4] ^= 1;
+}
+
+static void entry_stale(struct trial *t)
+{
+	uint8_t *field = t->bytes + BUILT_OPTIONAL + 16;
+
+	store_u32(field, moved(t, t->full.leaf).v);
+}
+
+static void data_changed(struct trial *t)
+{
+	*at(t, t->full.plain) ^= 1;
+}
+
+static void hole_filled(struct trial *t)
+{
+	/* The padding behind the first function is int3 in every output that moves
+	 * anything, or holds another block: then a nop takes a byte of that one. */
+	t->bytes[full_offset(t->bytes, t->full.padding)] = 0x90;
+}
+
+static void overlay_changed(struct trial *t)
+{
+	t->bytes[t->size - 10] ^= 1;
+}
+
+static void overlay_cut(struct trial *t)
+{
+	t->size -= 10;
+}
+
+static void slack_changed(struct trial *t)
+{
+	/* Behind the last relocation, in the file only. */
+	t->bytes[full_offset(t->bytes, t->full.reloc) + 511] = 1;
+}
+
+static uint8_t *section_row(struct trial *t, uint32_t index)
+{
+	return t->bytes + BUILT_SECTIONS + 40 * index;
+}
+
+static void section_writable(struct trial *t)
+{
+	section_row(t, 0)[39] |= 0x80;
+}
+
+static void added_section_writable(struct trial *t)
+{
+	section_row(t, load_u16(t->bytes + BUILT_FILE_HEADER + 2) - 1u)[39] |= 0x80;
+}
+
+static void added_section_dirty(struct trial *t)
+{
+	uint8_t *row = section_row(t, load_u16(t->bytes + BUILT_FILE_HEADER + 2) - 1u);
+
+	/* The last byte that is in memory: a hole, or one of a block. */
+	t->bytes[load_u32(row + 20) + load_u32(row + 8) - 1] ^= 1;
+}
+
+static void section_renamed(struct trial *t)
+{
+	section_row(t, 1)[1] ^= 1;
+}
+
+static void characteristics_changed(struct trial *t)
+{
+	t->bytes[BUILT_OPTIONAL + 70] ^= 0x40; /* IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE */
+}
+
+static void image_base_changed(struct trial *t)
+{
+	t->bytes[BUILT_OPTIONAL + 26] ^= 1;
+}
+
+static void time_stamp_changed(struct trial *t)
+{
+	t->bytes[BUILT_FILE_HEADER + 4] ^= 1;
+}
+
+static void image_size_off(struct trial *t)
+{
+	add_u32(t->bytes + BUILT_OPTIONAL + 56, 0x1000);
+}
+
+static void code_size_off(struct trial *t)
+{
+	add_u32(t->bytes + BUILT_OPTIONAL + 4, 512);
+}
+
+static void directory_dropped(struct trial *t)
+{
+	memset(directory(t, DIRECTORY_LOAD_CONFIG), 0, 8);
+}
+
+static void certificate_kept(struct trial *t)
+{
+	store_u32(directory(t, DIRECTORY_CERTIFICATE), (uint32_t)t->size - 16);
+	store_u32(directory(t, DIRECTORY_CERTIFICATE) + 4, 8);
+}
+
+static void debug_data_elsewhere(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.debug, 24)), 4);
+}
+
+static void path_of_pdb_changed(struct trial *t)
+{
+	*at(t, rva_add(t->full.guid, 22)) ^= 1;
+}
+
+struct fault {
+	const char *name;
+	void (*plant)(struct trial *t);
+	const char *message; /* part of what the verifier says */
+	bool only_append;    /* there is something to damage only with an added section */
+};
+
+static const struct fault faults[] = {
+	{"a call leads elsewhere", call_stays, "target of an instruction", false},
+	{"a lea leads elsewhere", lea_stays, "target of an instruction", false},
+	{"a tail call leads elsewhere", tail_call_stays, "", false},
+	{"a branch inside a function", branch_inside_changes, "", false},
+	{"a memory operand", memory_operand_changes, "target of an instruction", false},
+	{"an instruction", instruction_changes, "a byte that nothing explains", false},
+	{"a jump table entry, off by one case", table_entry_off, "target of a reference",
+	 false},
+	{"a jump table entry, inside a case", table_entry_inside, "", false},
+	{"the function table, unsorted", rows_unsorted, "out of order", false},
+	{"a row's end", row_short, "end of a row", false},
+	{"two rows' unwind information", rows_exchange_unwind,
+	 "unwind information of a row", false},
+	{"a prolog", prolog_changes, "a byte that nothing explains", false},
+	{"an exception handler", handler_stale, "exception handler", false},
+	{"a chained row's begin", chain_stale, "begin of a chained row", false},
+	{"a chained row's end", chain_end_stale, "end of a chained row", false},
+	{"a scope's begin", scope_begin_off, "target of a reference", false},
+	{"a scope's end", scope_end_off, "target of a reference", false},
+	{"a scope's filter", scope_filter_stale, "target of a reference", false},
+	{"a scope's target", scope_target_stale, "", false},
+	{"the guard table, unsorted", guards_unsorted, "guard table", false},
+	{"flags of the guard table", guard_flags_exchanged, "flags of entry", false},
+	{"an export's target", export_stale, "target of export 1", false},
+	{"an export's name", export_renamed, "name of export 1", false},
+	{"an import's name", import_renamed, "import 0", false},
+	{"a TLS callback", callback_stale, "relocated word", false},
+	{"a pointer in data", pointer_stale, "relocated word", false},
+	{"a relocation is missing", relocation_dropped, "base relocation is missing",
+	 false},
+	{"a relocation more", relocation_added, "that the original has not", false},
+	{"a relocation's type", relocation_type_changed, "type of a base relocation",
+	 false},
+	{"a relocation's site", relocation_site_moved, "that the original has not", false},
+	{"a symbol's address", symbol_stale, "address of symbol 2", false},
+	{"a symbol's section", symbol_in_other_section, "address of symbol 2", false},
+	{"a symbol's name", symbol_renamed, "name or type of symbol 0", false},
+	{"an auxiliary record", aux_record_changed, "auxiliary record of symbol 0", false},
+	{"an absolute symbol", absolute_symbol_changed, "symbol 5 has changed", false},
+	{"the symbols' strings", symbol_strings_changed, "symbol names", false},
+	{"the entry point", entry_stale, "AddressOfEntryPoint", false},
+	{"a byte of data", data_changed, "a byte that nothing explains", false},
+	{"a byte of padding", hole_filled, "", false},
+	{"the overlay", overlay_changed, "overlay", false},
+	{"the overlay, cut", overlay_cut, "overlay", false},
+	{"a byte behind a section", slack_changed, "a byte behind the section", false},
+	{"code that is writable", section_writable, "header byte", false},
+	{"new code that is writable", added_section_writable, "writable and executable",
+	 true},
+	{"a byte of the new section", added_section_dirty, "", true},
+	{"a section's name", section_renamed, "header byte", false},
+	{"DLL characteristics", characteristics_changed, "header byte", false},
+	{"the image base", image_base_changed, "header byte", false},
+	{"the time stamp", time_stamp_changed, "header byte", false},
+	{"SizeOfImage", image_size_off, "SizeOfImage", false},
+	{"SizeOfCode", code_size_off, "SizeOfCode", false},
+	{"a data directory", directory_dropped, "header byte", false},
+	{"a signature", certificate_kept, "certificate", false},
+	{"a debug entry's file offset", debug_data_elsewhere,
+	 "file offset of a debug entry", false},
+	{"the PDB's path", path_of_pdb_changed, "a byte that nothing explains", false},
+};
+
+static void plant(const struct fault *fault, uint64_t seed, enum placement placement)
+{
+	struct verify_report report;
+	char text[2048];
+	struct diag diag;
+	struct trial t;
+	enum status status;
+
+	open_original(&t);
+	relink(&t, seed, placement, 0);
+	fault->plant(&t);
+	fix_checksum(t.bytes, t.size);
+	status = verify(&t, &report, &diag);
+	diag_format(&diag, text, sizeof(text));
+	if (status != STATUS_VERIFY)
+		fail_msg("%s, seed %u: %s: %s", fault->name, (unsigned)seed,
+			 status_name(status), text);
+	if (!strstr(diag.message, fault->message))
+		fail_msg("%s, seed %u: %s", fault->name, (unsigned)seed, text);
+	assert_int_equal(diag.status, STATUS_VERIFY);
+	assert_string_equal(diag.file, "new");
+	close_trial(&t);
+}
+
+static void test_finds_planted_faults(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+			plant(&faults[i], seed, PLACEMENT_APPEND);
+			if (!faults[i].only_append)
+				plant(&faults[i], seed, PLACEMENT_EXCHANGE);
+		}
+}
+
+static void test_finds_a_wrong_checksum(void **state)
+{
+	struct verify_report report;
+	struct diag diag;
+	struct trial t;
+
+	(void)state;
+	open_original(&t);
+	relink(&t, 1, PLACEMENT_EXCHANGE, 0);
+	add_u32(t.bytes + BUILT_OPTIONAL + 64, 1);
+	assert_int_equal(verify(&t, &report, &diag), STATUS_VERIFY);
+	assert_non_null(strstr(diag.message, "CheckSum"));
+	close_trial(&t);
+}
+
+/* The message names the function, the address, and both values. */
+static void test_says_what_is_wrong(void **state)
+{
+	struct verify_report report;
+	char expected[32];
+	struct diag diag;
+	struct trial t;
+
+	(void)state;
+	open_original(&t);
+	relink(&t, 3, PLACEMENT_APPEND, 0);
+	call_stays(&t);
+	fix_checksum(t.bytes, t.size);
+	assert_int_equal(verify(&t, &report, &diag), STATUS_VERIFY);
+	assert_true(diag.has_rva);
+	assert_int_equal(diag.rva.v, moved(&t, t.full.call_field).v - 1);
+	snprintf(expected, sizeof(expected), "0x%x", moved(&t, t.full.switches).v);
+	assert_string_equal(diag.expected, expected);
+	snprintf(expected, sizeof(expected), "0x%x", moved(&t, t.full.switches).v + 16);
+	assert_string_equal(diag.found, expected);
+	snprintf(expected, sizeof(expected), "0x%x", t.full.entry.v);
+	assert_string_equal(diag.function, expected);
+	close_trial(&t);
+}
+
+/* Whether the byte at `offset` may be anything: of the new GUID. */
+static bool is_free(struct trial *t, size_t offset)
+{
+	size_t guid = full_offset(t->bytes, t->full.guid);
+
+	return offset >= guid && offset < guid + 16;
+}
+
+/* No byte of the file can change unseen. */
+static void change_every_byte(uint64_t seed, enum placement placement, uint8_t flip)
+{
+	struct trial t;
+
+	open_original(&t);
+	relink(&t, seed, placement, 0);
+	for (size_t i = 0; i < t.size; i++) {
+		struct verify_report report;
+		struct diag diag;
+		enum status status;
+
+		t.bytes[i] ^= flip;
+		if (i < BUILT_OPTIONAL + 64 || i >= BUILT_OPTIONAL + 68)
+			fix_checksum(t.bytes, t.size);
+		status = verify(&t, &report, &diag);
+		if ((status == STATUS_OK) != is_free(&t, i))
+			fail_msg("byte 0x%zx of %zu, changed by 0x%x: %s", i, t.size, flip,
+				 status_name(status));
+		t.bytes[i] ^= flip;
+		fix_checksum(t.bytes, t.size);
+	}
+	close_trial(&t);
+}
+
+static void test_sees_every_byte(void **state)
+{
+	(void)state;
+	change_every_byte(1, PLACEMENT_EXCHANGE, 0x01);
+	change_every_byte(2, PLACEMENT_APPEND, 0x80);
+}
+
+/* ---- faults in the claim ---- */
+
+static void claim_nothing(struct move *moves, uint32_t *count)
+{
+	(void)moves;
+	*count = 0;
+}
+
+static void claim_one_less(struct move *moves, uint32_t *count)
+{
+	(void)moves;
+	--*count;
+}
+
+static void claim_twice(struct move *moves, uint32_t *count)
+{
+	moves[*count] = moves[0];
+	++*count;
+}
+
+static void claim_shorter(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].size--;
+}
+
+static void claim_a_part(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].from.v++;
+	moves[0].to.v++;
+	moves[0].size--;
+}
+
+static void claim_unaligned(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].to.v += 8;
+}
+
+static void claim_another_place(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].to = moves[1].to;
+}
+
+static void claim_exchanged(struct move *moves, uint32_t *count)
+{
+	struct rva to = moves[0].to;
+
+	(void)count;
+	moves[0].to = moves[1].to;
+	moves[1].to = to;
+}
+
+static void claim_data(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].to.v = 0x2000;
+}
+
+static void claim_the_headers(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].to.v = moves[0].from.v % 16;
+}
+
+static void claim_the_end(struct move *moves, uint32_t *count)
+{
+	(void)count;
+	moves[0].to.v = 0xfffffff0 + moves[0].from.v % 16;
+}
+
+static void test_distrusts_the_claim(void **state)
+{
+	static void (*const claims[])(struct move *, uint32_t *) = {
+		claim_nothing, claim_one_less,    claim_twice,         claim_shorter,
+		claim_a_part,  claim_unaligned,   claim_another_place, claim_exchanged,
+		claim_data,    claim_the_headers, claim_the_end,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+		struct verify_report report;
+		struct move moves[64];
+		uint32_t count;
+		struct diag diag;
+		struct trial t;
+
+		open_original(&t);
+		relink(&t, 5, PLACEMENT_EXCHANGE, 0);
+		count = t.relinked.moves.len;
+		assert_true(count > 1 && count < 64);
+		memcpy(moves, t.relinked.moves.data, count * sizeof(*moves));
+		claims[i](moves, &count);
+		if (verify_moves_of(&t, moves, count, &report, &diag) != STATUS_VERIFY)
+			fail_msg("claim %zu passes", i);
+		close_trial(&t);
+	}
+}
+
+/* A pinned block may not be said to move, not even when it has moved. */
+static void test_finds_a_pinned_block_that_moved(void **state)
+{
+	struct verify_report report;
+	struct diag diag;
+	struct trial t;
+	uint32_t block;
+
+	(void)state;
+	open_original(&t);
+	relink(&t, 1, PLACEMENT_EXCHANGE, 0);
+	block = graph_block_at(&t.graph, t.relinked.moves.data[0].from);
+	t.graph.blocks.data[block].pins = 1u << PIN_USER;
+	assert_int_equal(verify(&t, &report, &diag), STATUS_VERIFY);
+	assert_non_null(strstr(diag.message, "pinned"));
+	close_trial(&t);
+}
+
+/* The order of the moves does not matter, and one that moves nothing is none. */
+static void test_accepts_any_sequence_of_moves(void **state)
+{
+	struct verify_report report;
+	struct move moves[64];
+	uint32_t count;
+	struct diag diag;
+	struct trial t;
+
+	(void)state;
+	open_original(&t);
+	relink(&t, 2, PLACEMENT_EXCHANGE, 0);
+	count = t.relinked.moves.len;
+	assert_true(count < 63);
+	for (uint32_t i = 0; i < count; i++)
+		moves[count - 1 - i] = t.relinked.moves.data[i];
+	moves[count] = (struct move){rva_of(0x9990), rva_of(0x9990), 3};
+	assert_int_equal(verify_moves_of(&t, moves, count + 1, &report, &diag), STATUS_OK);
+	close_trial(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_accepts_the_original),
+		cmocka_unit_test(test_accepts_relinks),
+		cmocka_unit_test(test_finds_planted_faults),
+		cmocka_unit_test(test_finds_a_wrong_checksum),
+		cmocka_unit_test(test_says_what_is_wrong),
+		cmocka_unit_test(test_sees_every_byte),
+		cmocka_unit_test(test_distrusts_the_claim),
+		cmocka_unit_test(test_finds_a_pinned_block_that_moved),
+		cmocka_unit_test(test_accepts_any_sequence_of_moves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
