@@ -81,7 +81,7 @@ enum {
 struct probe_image {
 	uint64_t magic;     /* PROBE_MAGIC */
 	uint32_t version;   /* PROBE_VERSION */
-	uint32_t count;     /* probes: from 1; TRACE_MAX_PROBES is the most that are traced */
+	uint32_t count;     /* probes, from 1; up to TRACE_MAX_PROBES are traced */
 	uint64_t base;      /* VA of the image's base, relocated */
 	uint64_t slots;     /* VA of uint64_t[count], relocated; aligned to 8 */
 	uint64_t functions; /* VA of uint32_t[count], relocated: each function's RVA, the

@@ -171,6 +171,17 @@ static void mode_names(void)
 	}
 }
 
+/* The agent stays when the last image that imports it goes. */
+static void mode_unload(void)
+{
+	make(&first, "unload.dll", 1);
+	call(&first, 0);
+	FreeLibrary(agent);
+	printf("%s\n", GetModuleHandleA(PROBE_AGENT_DLL) == agent ? "stayed" : "gone");
+	fflush(stdout);
+	call(&first, 1);
+}
+
 static void mode_wait(void)
 {
 	make(&first, "wait.dll", 1);
@@ -381,6 +392,7 @@ static const struct mode {
 	{"reload", mode_reload},
 	{"threads", mode_threads},
 	{"two-images", mode_two_images},
+	{"unload", mode_unload},
 	{"wait", mode_wait},
 	{"walk", mode_walk},
 };

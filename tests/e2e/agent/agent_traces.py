@@ -163,6 +163,10 @@ class Recording(Case):
         lines = self.run_traced('reload')
         self.assertEqual(self.only_trace().rvas, self.numbers(lines[0], 'touched'))
 
+    def test_the_agent_outlives_the_images_that_import_it(self):
+        self.assertEqual(self.run_traced('unload'), ['stayed'])
+        self.assertEqual(len(self.only_trace().rvas), 2)
+
     def test_images_of_one_name_have_traces_of_their_own(self):
         self.run_traced('namesakes')
         traces = [Trace(path) for path in self.traces.iterdir()]
