@@ -48,6 +48,11 @@ struct insn {
 /* Decodes the instruction at `bytes`; false when there is none within `size`. */
 bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn);
 
+/* Whether the instruction of `length` bytes at `bytes` can have a PC-relative
+ * field at all: false is certain, true is not.  Far cheaper than decoding, for who
+ * knows where instructions begin and end. */
+bool insn_may_be_relative(const uint8_t *bytes, size_t length);
+
 /* The few operations that address computations are made of. */
 enum insn_op {
 	OP_OTHER, /* anything else: `written` says which registers it changes */

@@ -10,7 +10,7 @@
  * The cheap steps over headers and tables come first, so that a damaged table
  * is named as such before discovery stumbles over it.
  *
- * Cost: discovery of the output, one decoding pass over the original's code, and
+ * Cost: discovery of the output, one pass over the original's code, and
  * merges over sorted arrays.  The output's code is not decoded here again: its
  * bytes are the original's but for PC-relative fields, and such a field never
  * changes how an instruction decodes.  Memory: two bits a byte of the image, and

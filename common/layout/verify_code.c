@@ -1,8 +1,8 @@
 /* The code, instruction by instruction.
  *
- * Each instruction of the original is decoded once more, and its PC-relative field
- * must mean the mapped target in the output.  That its other bytes are the same is
- * the last step's.  So the output needs no decoding: a PC-relative field never
+ * Each instruction of the original that can have a PC-relative field is decoded once
+ * more, and the field must mean the mapped target in the output.  That its other bytes are
+ * the same is the last step's.  So the output needs no decoding: a PC-relative field never
  * changes how an instruction decodes.  This asks neither the graph's references nor
  * discovery of the output, so that what both missed is found here.
  */
@@ -66,6 +66,11 @@ static enum status check_instructions(struct verifier *v, const struct pair *pai
 			continue;
 		}
 		length = marked_length(pair, offset);
+		if (!insn_may_be_relative(pair->old_bytes + offset, length)) {
+			v->report->instructions++;
+			offset += length;
+			continue;
+		}
 		if (!insn_decode(pair->old_bytes + offset, pair->size - offset, &insn) ||
 		    insn.length != length) {
 			if (!(pair->block->pins & unsure))
