@@ -173,8 +173,9 @@ static void signals_of(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGQUIT);
 }
 
-/* Starts the command with the signals as they were; 0 or an errno. */
-static int start(struct watch *w, const sigset_t *old_mask)
+/* Starts the command with the signals as they were, its stdout being `output`; 0 or
+ * an errno. */
+static int start(struct watch *w, int output, const sigset_t *old_mask)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -187,8 +188,8 @@ static int start(struct watch *w, const sigset_t *old_mask)
 		err = posix_spawnattr_setsigmask(&attributes, old_mask);
 		if (!err)
 			err = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-		if (!err && w->child->output_to_stderr)
-			err = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+		if (!err && output != STDOUT_FILENO)
+			err = posix_spawn_file_actions_adddup2(&actions, output,
 							       STDOUT_FILENO);
 		if (!err)
 			err = posix_spawnp(&w->pid, w->child->command[0], &actions,
@@ -289,24 +290,41 @@ static void wait_for_all(struct watch *w)
 	}
 }
 
+/* Where the command's stdout goes; to be closed when it is none of ours. */
+static enum status open_output(const struct child *child, int *ret_fd, struct diag *diag)
+{
+	*ret_fd = child->output_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+	if (!child->output)
+		return STATUS_OK;
+	*ret_fd = open(child->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (*ret_fd < 0)
+		return diag_fail_errno(diag, STATUS_IO, errno, "cannot write '%s'",
+				       child->output);
+	return STATUS_OK;
+}
+
 enum status child_run(const struct child *child, struct child_exit *ret_exit,
 		      struct diag *diag)
 {
 	struct watch w = {.child = child, .signaled = -1};
 	sigset_t old_mask;
-	int err;
+	int err, output;
 
 	if (child->variable && setenv(child->variable, child->value, 1) != 0)
 		return diag_no_memory(diag);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return diag_fail_errno(diag, STATUS_IO, errno,
 				       "cannot watch over the command's processes");
+	if (open_output(child, &output, diag) != STATUS_OK)
+		return STATUS_IO;
 	/* A parent may have left it ignored; then exit codes are lost. */
 	signal(SIGCHLD, SIG_DFL);
 	signals_of(&w.signals);
 	sigprocmask(SIG_BLOCK, &w.signals, &old_mask);
 	clock_gettime(CLOCK_MONOTONIC, &w.begin);
-	err = start(&w, &old_mask);
+	err = start(&w, output, &old_mask);
+	if (child->output)
+		close(output);
 	if (err) {
 		w.exit.exit = DB_EXIT_NOT_STARTED;
 		w.exit.code = err;

@@ -12,6 +12,7 @@ struct child {
 	char **command;         /* NULL-terminated; found on PATH */
 	const char *variable;   /* set in its environment to `value`; NULL: none */
 	const char *value;
+	const char *output;     /* its stdout goes to this file, made anew; NULL: stays */
 	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
 	double patience;        /* seconds to wait for what outlives it; < 0: for ever */
 
@@ -31,7 +32,7 @@ struct child_exit {
 /* Starts the command, passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on, and waits
  * for it and all its descendants, but not for Wine's own server and services,
  * which serve later programs too.  STATUS_OK however the command ends; IO when
- * we cannot do our part. */
+ * we cannot do our part, or the output cannot be opened. */
 enum status child_run(const struct child *child, struct child_exit *ret_exit,
 		      struct diag *diag);
 

@@ -160,11 +160,12 @@ static char **debugger_words(const struct debug_session *s)
 	return words;
 }
 
-static enum status run_child(struct debug_session *s, bool json, char **command,
-			     struct diag *diag)
+static enum status run_child(struct debug_session *s, const char *output, bool json,
+			     char **command, struct diag *diag)
 {
 	char **words = debugger_words(s), **made = NULL;
-	struct child child = {.output_to_stderr = json, .patience = PATIENCE_SECONDS};
+	struct child child = {.output = output, .output_to_stderr = json,
+			      .patience = PATIENCE_SECONDS};
 	enum status status;
 
 	if (!words)
@@ -310,7 +311,8 @@ enum status debug_session_run(struct debug_session *session, struct tool *tool,
 	enum status status = run_describe(options, kind, command, &session->description, diag);
 
 	if (status == STATUS_OK)
-		status = run_child(session, tool->json, command, diag);
+		status = run_child(session, options->output, tool->json, command,
+				   diag);
 	if (status == STATUS_OK)
 		status = read_log(session, command, diag);
 	if (status == STATUS_OK)

@@ -81,6 +81,7 @@ enum status pages_command(struct tool *tool, int argc, char **argv, struct diag 
 			    "watch this image; may be given more than once",
 			    .required = true),
 		OPTIONS_RUN(&run),
+		OPTION_COMMAND_OUTPUT(&run),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {

@@ -73,6 +73,7 @@ static enum status run_child(struct run_session *s, char **command, struct diag 
 		.command = command,
 		.variable = PROBE_TRACE_FOLDER,
 		.value = s->folder.value,
+		.output = s->options.output,
 		.output_to_stderr = s->tool->json,
 		.patience = s->has_patience ? (double)s->patience : -1,
 		.tell = tell_waiting,
@@ -193,6 +194,7 @@ enum status run_command(struct tool *tool, int argc, char **argv, struct diag *d
 	struct run_session s = {.tool = tool, .folder.lock = -1};
 	const struct option_spec options[] = {
 		OPTIONS_RUN(&s.options),
+		OPTION_COMMAND_OUTPUT(&s.options),
 		OPTION_STRING("keep-traces", 0, "DIR", &s.keep,
 			      "make the trace files in DIR and leave them there"),
 		OPTION_NUMBER("wait", 0, "SECONDS", &s.patience, 0, 86400,
@@ -209,7 +211,7 @@ enum status run_command(struct tool *tool, int argc, char **argv, struct diag *d
 			"The exit code is 0 when COMMAND ended with 0, and 1 when it ended "
 			"otherwise or did not start; what it touched is in the database "
 			"then too. With --json, what COMMAND writes to stdout goes to "
-			"stderr.\n\n"
+			"stderr, or where --stdout says.\n\n"
 			"Until they are in the database the trace files stand beside it, "
 			"in FILE.traces-XXXXXX, where 'import' finds them if this program "
 			"is killed.",

@@ -8,6 +8,7 @@
 
 struct run_options {
 	const char *database, *scenario, *weight; /* NULL when not given */
+	const char *output; /* where the command's stdout goes; NULL: stays */
 };
 
 #define OPTION_DATABASE(to_) \
@@ -19,6 +20,11 @@ struct run_options {
 			      "what the run stands for (default: default)"),        \
 		OPTION_STRING("weight", 0, "W", &(options_)->weight,                \
 			      "how much it counts among scenarios (default: 1)")
+
+/* For those that start a command. */
+#define OPTION_COMMAND_OUTPUT(options_)                                             \
+	OPTION_STRING("stdout", 0, "FILE", &(options_)->output,                     \
+		      "write what COMMAND prints to FILE, replaced when it exists")
 
 /* A run that starts now. */
 struct run_description {
