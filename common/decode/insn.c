@@ -83,6 +83,22 @@ static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
 		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;
 }
 
+static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, struct insn *insn)
+{
+	memset(insn, 0, sizeof(*insn));
+	insn->length = zi->length;
+	insn->flow = (uint8_t)flow_of(zi);
+	insn->padding = zi->mnemonic == ZYDIS_MNEMONIC_INT3 ||
+			(zi->mnemonic == ZYDIS_MNEMONIC_NOP && zi->raw.imm[0].size == 0) ||
+			(zi->length == 2 && bytes[0] == 0x66 && bytes[1] == 0x90);
+	find_field(zi, insn);
+	find_constants(zi, insn);
+	if (insn->flow == FLOW_JUMP_INDIRECT)
+		insn->jump_register = zi->raw.modrm.mod == 3;
+	if (insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT)
+		insn->jump_memory = insn->field == FIELD_MEMORY;
+}
+
 bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
 {
 	ZydisDecodedInstruction zi;
@@ -91,18 +107,7 @@ bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
 	decoder_init(&decoder);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
 		return false;
-	memset(ret_insn, 0, sizeof(*ret_insn));
-	ret_insn->length = zi.length;
-	ret_insn->flow = (uint8_t)flow_of(&zi);
-	ret_insn->padding = zi.mnemonic == ZYDIS_MNEMONIC_INT3 ||
-			    (zi.mnemonic == ZYDIS_MNEMONIC_NOP && zi.raw.imm[0].size == 0) ||
-			    (zi.length == 2 && bytes[0] == 0x66 && bytes[1] == 0x90);
-	find_field(&zi, ret_insn);
-	find_constants(&zi, ret_insn);
-	if (ret_insn->flow == FLOW_JUMP_INDIRECT)
-		ret_insn->jump_register = zi.raw.modrm.mod == 3;
-	if (ret_insn->flow == FLOW_JUMP_INDIRECT || ret_insn->flow == FLOW_CALL_INDIRECT)
-		ret_insn->jump_memory = ret_insn->field == FIELD_MEMORY;
+	fill_insn(&zi, bytes, ret_insn);
 	return true;
 }
 
@@ -263,7 +268,8 @@ static uint16_t written_registers(const ZydisDecodedInstruction *zi,
 	return written;
 }
 
-bool insn_describe(const uint8_t *bytes, size_t size, struct insn_detail *ret_detail)
+bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
+		   struct insn_detail *ret_detail)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction zi;
@@ -273,6 +279,7 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn_detail *ret_de
 	decoder_init(&decoder);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, &zi, operands)))
 		return false;
+	fill_insn(&zi, bytes, ret_insn);
 	memset(ret_detail, 0, sizeof(*ret_detail));
 	ret_detail->op = (uint8_t)op_of(zi.mnemonic);
 	if (zi.meta.category == ZYDIS_CATEGORY_CMOV)

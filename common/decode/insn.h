@@ -97,8 +97,9 @@ struct insn_detail {
 	struct operand target, source; /* explicit operands; for OP_COMPARE left and right */
 };
 
-/* As insn_decode, for the instruction that insn_decode accepted there. */
-bool insn_describe(const uint8_t *bytes, size_t size, struct insn_detail *ret_detail);
+/* As insn_decode, with the operands; some three times the cost. */
+bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
+		   struct insn_detail *ret_detail);
 
 /* Zydis's version as "4.0.0", for --version. */
 const char *decode_version(void);

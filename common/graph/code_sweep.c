@@ -39,23 +39,6 @@ static void mark(struct code_range *range, uint32_t at, uint32_t length, uint8_t
 		range->map[at + i] |= rest;
 }
 
-/* Whether `rva` lies in an entry of the function table. */
-static const struct runtime_function *table_entry_at(const struct discovery *d, struct rva rva)
-{
-	const struct function_table *table = &d->graph->tables.functions;
-	uint32_t low = 0, high = table->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->data[middle].begin.v <= rva.v)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && rva.v < table->data[low - 1].end.v ? &table->data[low - 1] : NULL;
-}
-
 /* A direct call, jump or branch. */
 static void add_branch(struct discovery *d, const struct insn *insn, struct rva at,
 		       struct ref ref, const struct runtime_function *entry)
@@ -67,7 +50,7 @@ static void add_branch(struct discovery *d, const struct insn *insn, struct rva 
 	 * to (a tail call), begins a function. */
 	if (state)
 		discovery_enter(d, ref.target, (insn->flow == FLOW_CALL || entry) &&
-					       !table_entry_at(d, ref.target));
+					       !discovery_table_entry(d, ref.target));
 	if (inside && insn->flow != FLOW_CALL)
 		return;
 	if (insn->field_size < 4) {
@@ -99,10 +82,13 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 		return;
 	case FIELD_ADDRESS:
 		ref.kind = REF_ADDRESS;
-		if (state)
-			discovery_enter(d, ref.target, !table_entry_at(d, ref.target));
-		else if (!vec_push(&d->data_labels, ref.target))
+		if (state) {
+			*state |= CODE_LABEL;
+			if (!vec_push(&d->taken_labels, ref.target))
+				d->out_of_memory = true;
+		} else if (!vec_push(&d->data_labels, ref.target)) {
 			d->out_of_memory = true;
+		}
 		break;
 	default:
 		ref.kind = REF_MEMORY;
@@ -137,7 +123,7 @@ static bool goes_on(const struct insn *insn)
 static void sweep_run(struct discovery *d, struct rva start)
 {
 	struct code_range *range = discovery_range(d, start);
-	const struct runtime_function *entry = table_entry_at(d, start);
+	const struct runtime_function *entry = discovery_table_entry(d, start);
 	uint32_t at = start.v - range->begin.v;
 
 	while (at < range->size) {
@@ -147,7 +133,7 @@ static void sweep_run(struct discovery *d, struct rva start)
 
 		if (state == CODE_START || state == CODE_PADDING)
 			return;
-		if (state == CODE_INSIDE) {
+		if (state == CODE_INSIDE || state == CODE_TABLE) {
 			discovery_doubt(d, here, PIN_OVERLAP);
 			return;
 		}
@@ -180,7 +166,8 @@ void code_sweep_reached(struct discovery *d)
 		sweep_run(d, d->work.data[--d->work.len]);
 }
 
-/* A run of unknown bytes without a boundary inside. */
+/* A run of unknown bytes without a boundary or label inside.  What begins at a
+ * label is no code that merely nobody has reached, so it is left alone. */
 struct hole {
 	struct code_range *range;
 	uint32_t begin, end; /* bytes from the range's begin */
@@ -195,7 +182,8 @@ static bool next_hole(struct code_range *range, uint32_t from, struct hole *ret_
 	if (begin >= range->size)
 		return false;
 	end = begin + 1;
-	while (end < range->size && (range->map[end] & (CODE_STATE | CODE_BOUNDARY)) == 0)
+	while (end < range->size &&
+	       (range->map[end] & (CODE_STATE | CODE_BOUNDARY | CODE_LABEL)) == 0)
 		end++;
 	*ret_hole = (struct hole){range, begin, end};
 	return true;
@@ -250,8 +238,9 @@ static bool lands(const struct discovery *d, const struct hole *hole, struct rva
 }
 
 /* Whether the hole decodes whole, up to its end or to padding that reaches it,
- * and nothing reads it.  An island's branches must land on instructions, and
- * control must not leave its end. */
+ * and nothing reads it.  Control must not run from its end into something else than
+ * code; at the end of a function table entry stands perhaps a call that never
+ * returns.  An island's branches must land on instructions. */
 static bool is_code(const struct discovery *d, const struct hole *hole, bool island)
 {
 	const uint8_t *map = hole->range->map;
@@ -274,8 +263,9 @@ static bool is_code(const struct discovery *d, const struct hole *hole, bool isl
 			open = goes_on(&insn);
 		at += insn.length;
 	}
-	return !island || !open || hole->end == hole->range->size ||
-	       (map[hole->end] & CODE_STATE) == CODE_START;
+	return !open || (hole->end < hole->range->size &&
+			 (map[hole->end] & CODE_STATE) == CODE_START) ||
+	       (!island && (map[hole->end] & CODE_BOUNDARY));
 }
 
 /* Decodes all of a hole that is code, run by run, padding between them. */
@@ -304,11 +294,23 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 	bool island;
 
 	skip_padding(&hole);
-	if (hole.begin == hole.end)
+	if (hole.begin == hole.end || (hole.range->map[hole.begin] & CODE_LABEL))
 		return;
-	island = !table_entry_at(d, rva_add(hole.range->begin, hole.begin));
+	island = !discovery_table_entry(d, rva_add(hole.range->begin, hole.begin));
 	if (is_code(d, &hole, island))
 		sweep_code(d, hole);
+}
+
+void code_sweep_taken(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->taken_labels.len && !d->out_of_memory; i++) {
+		struct rva label = d->taken_labels.data[i];
+		uint8_t state = *discovery_state(d, label) & (CODE_STATE | CODE_DATA);
+
+		if (state == CODE_UNKNOWN || state == CODE_START)
+			discovery_enter(d, label, !discovery_table_entry(d, label));
+		code_sweep_reached(d);
+	}
 }
 
 void code_sweep_holes(struct discovery *d)

@@ -27,6 +27,14 @@ struct short_branch {
 	struct rva from, to;
 };
 
+/* What exploring left of a function with computed jumps, so that it is looked at
+ * again only when there is more to see. */
+struct explored {
+	struct rva begin;
+	uint32_t unknown; /* bytes not understood then */
+	bool complete;    /* every jump was understood, without a guess at a length */
+};
+
 struct discovery {
 	struct graph *graph;
 	struct image *image;
@@ -34,6 +42,9 @@ struct discovery {
 	struct diag *diag;
 	VEC(struct rva) work;            /* instruction starts still to decode */
 	VEC(struct rva) computed_jumps;  /* jumps through a register */
+	VEC(struct explored) explored;   /* ascending */
+	VEC(struct rva) taken_labels;    /* places in code whose address lea takes: code, or
+	                                  * a table; decoded only when no table is there */
 	VEC(struct code_constant) constants;
 	VEC(struct short_branch) short_branches;
 	VEC(struct doubt) doubts;
@@ -61,13 +72,24 @@ enum status table_refs_add(struct discovery *d);
 /* Reads unwind information and exception data. */
 enum status exception_refs_add(struct discovery *d);
 
-/* Decodes what can be reached from the places entered so far, then what lies
- * unreached in between. */
+/* The entry of the function table that holds `rva`, or NULL. */
+const struct runtime_function *discovery_table_entry(const struct discovery *d, struct rva rva);
+
+/* Decodes what can be reached from the places entered so far. */
 void code_sweep_reached(struct discovery *d);
+
+/* Decodes what lies unreached in between and is code beyond doubt. */
 void code_sweep_holes(struct discovery *d);
 
-/* Solves the computed jumps. */
-enum status jump_tables_solve(struct discovery *d);
+/* Decodes at the places whose address is taken and that are no tables. */
+void code_sweep_taken(struct discovery *d);
+
+/* Follows computed jumps to code that only they reach; true when there was some.
+ * Without `unbounded`, only tables whose length a comparison gives. */
+bool jump_tables_explore(struct discovery *d, bool unbounded);
+
+/* Proves each computed jump with all code at hand, and records its table. */
+void jump_tables_prove(struct discovery *d);
 
 /* Cuts the swept code into functions, joins them to blocks. */
 enum status functions_build(struct discovery *d);

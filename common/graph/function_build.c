@@ -2,7 +2,8 @@
  *
  * The function table gives most of them with their ends.  Between its entries
  * stand leaves: from a byte that is known as a function's start (called, taken,
- * exported) up to the next such byte, padding, or unknown bytes.  Padding that
+ * exported) up to the next such byte, padding, or unknown bytes, with the jump
+ * tables that stand behind their code (LLVM puts them there).  Padding that
  * something refers to is kept like unknown bytes, because a hole that the layout
  * fills must not be anybody's target.
  */
@@ -25,19 +26,34 @@ static void add_function(struct discovery *d, struct rva begin, uint32_t size,
 		d->out_of_memory = true;
 }
 
-/* End of the run of bytes in the same kind of state as at `from`. */
+/* End of the code that begins at `from`, tables behind it included.  Code behind
+ * padding that only branches lead to is a further part of it. */
+static uint32_t code_end(const struct code_range *range, uint32_t from, uint32_t limit)
+{
+	uint32_t end = from + 1, at;
+
+	for (at = end; at < limit; at++) {
+		uint8_t map = range->map[at], state = map & CODE_STATE;
+
+		if ((map & CODE_FUNCTION) || state == CODE_UNKNOWN)
+			break;
+		if (state == CODE_TABLE ||
+		    (is_instruction_byte(map) && (at == end || (map & CODE_LABEL))))
+			end = at + 1;
+		else if (state != CODE_PADDING || (map & CODE_LABEL))
+			break;
+	}
+	return end;
+}
+
+/* End of the run of bytes in the same state as at `from`. */
 static uint32_t run_end(const struct code_range *range, uint32_t from, uint32_t limit)
 {
-	bool code = is_instruction_byte(range->map[from]);
-	uint8_t state = range->map[from] & CODE_STATE;
 	uint32_t end = from + 1;
 
-	while (end < limit) {
-		if (code ? !is_instruction_byte(range->map[end]) || (range->map[end] & CODE_FUNCTION)
-			 : (range->map[end] & CODE_STATE) != state)
-			break;
+	while (end < limit &&
+	       (range->map[end] & CODE_STATE) == (range->map[from] & CODE_STATE))
 		end++;
-	}
 	return end;
 }
 
@@ -54,7 +70,8 @@ static void build_gap(struct discovery *d, const struct code_range *range, uint3
 			from++;
 			continue;
 		}
-		end = run_end(range, from, to);
+		end = is_instruction_byte(map) ? code_end(range, from, to)
+					       : run_end(range, from, to);
 		if (!is_instruction_byte(map))
 			add_function(d, begin, end - from, FUNCTION_BYTES);
 		else

@@ -1,8 +1,11 @@
 /* Discovery's passes in order, and the graph's accessors.
  *
- * The order matters in one place: all code is swept, reached or not, before any
- * jump table is solved, so that every label that could end a table is known
- * (an unbounded table read too far corrupts its neighbour).
+ * The order matters in one place.  A jump table whose length no comparison gives is
+ * read up to the next label; read too far, it corrupts its neighbour, whose label may
+ * stand in code that only another table leads to.  So code is found in this order:
+ * what is reached, also through tables of known length; what lies between; only then
+ * through tables of unknown length.  And all tables are proven again at the end, when
+ * every label is known.
  */
 #include "graph/graph.h"
 
@@ -53,6 +56,22 @@ void discovery_enter(struct discovery *d, struct rva rva, bool function)
 		*state |= CODE_FUNCTION;
 	if ((*state & CODE_STATE) == CODE_UNKNOWN && !vec_push(&d->work, rva))
 		d->out_of_memory = true;
+}
+
+const struct runtime_function *discovery_table_entry(const struct discovery *d, struct rva rva)
+{
+	const struct function_table *table = &d->graph->tables.functions;
+	uint32_t low = 0, high = table->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->data[middle].begin.v <= rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && rva.v < table->data[low - 1].end.v ? &table->data[low - 1] : NULL;
 }
 
 /* Executable sections with data in the file become code ranges. */
@@ -146,10 +165,27 @@ static void discovery_release(struct discovery *d)
 {
 	vec_release(&d->work);
 	vec_release(&d->computed_jumps);
+	vec_release(&d->explored);
+	vec_release(&d->taken_labels);
 	vec_release(&d->constants);
 	vec_release(&d->short_branches);
 	vec_release(&d->doubts);
 	vec_release(&d->data_labels);
+}
+
+/* All instructions, and what they refer to. */
+static void find_code(struct discovery *d)
+{
+	do
+		code_sweep_reached(d);
+	while (jump_tables_explore(d, false));
+	do
+		code_sweep_holes(d);
+	while (jump_tables_explore(d, true));
+	code_sweep_taken(d);
+	do
+		code_sweep_holes(d);
+	while (jump_tables_explore(d, true));
 }
 
 static enum status run_passes(struct discovery *d)
@@ -165,14 +201,12 @@ static enum status run_passes(struct discovery *d)
 		status = exception_refs_add(d);
 	if (status != STATUS_OK)
 		return status;
-	/* All instructions, and what they refer to. */
-	code_sweep_reached(d);
-	code_sweep_holes(d);
+	find_code(d);
+	/* What moves as one. */
 	if (!d->out_of_memory)
 		status = functions_build(d);
 	if (status == STATUS_OK && !d->out_of_memory)
-		status = jump_tables_solve(d);
-	/* What moves as one. */
+		jump_tables_prove(d);
 	if (status == STATUS_OK && !d->out_of_memory)
 		status = blocks_build(d);
 	if (status != STATUS_OK || d->out_of_memory)

@@ -92,14 +92,15 @@ struct jump_table {
 /* State of each byte of an executable section, in struct code_range. */
 enum {
 	CODE_UNKNOWN = 0,
-	CODE_START = 1,     /* first byte of an instruction */
-	CODE_INSIDE = 2,    /* further byte of an instruction */
+	CODE_START = 1,      /* first byte of an instruction */
+	CODE_INSIDE = 2,     /* further byte of an instruction */
 	CODE_PADDING = 3,
-	CODE_STATE = 3,     /* mask of the above */
-	CODE_FUNCTION = 4,  /* a function begins here */
-	CODE_LABEL = 8,     /* something refers to this byte */
-	CODE_DATA = 16,     /* an instruction reads or writes this byte */
-	CODE_BOUNDARY = 32, /* a function table entry begins or ends here */
+	CODE_TABLE = 4,      /* byte of a jump table */
+	CODE_STATE = 7,      /* mask of the above */
+	CODE_FUNCTION = 8,   /* a function begins here */
+	CODE_LABEL = 16,     /* something refers to this byte */
+	CODE_DATA = 32,      /* an instruction reads or writes this byte */
+	CODE_BOUNDARY = 64,  /* a function table entry begins or ends here */
 };
 
 struct code_range {

@@ -9,17 +9,23 @@
  * through its blocks to a fixpoint (value_flow.h).  When the jumped-to value is
  * "entry of table T, plus base B", the table is read, and its targets become
  * further successors.  How many entries: the bound that a comparison gives where
- * there is one; otherwise as many as lead to instructions of the same function, up
- * to the next label.  All code was swept before, so all labels are known: a word
- * that lea or another operand names ends a table.  A table with a bound that
- * reaches over such a label, or has an entry that is no instruction, contradicts
- * itself and pins.
+ * there is one; otherwise as many as lead into the same function, up to the next
+ * label.  A table stands in read-only data (GCC) or in the text behind its
+ * function (LLVM).
+ *
+ * This is done in two ways.  Exploring happens while code is still being found: it
+ * enters the targets and marks tables in the text, so that they are not decoded.
+ * Proving happens at the end, when all code and all labels are known, and trusts
+ * nothing of before: a table whose bound reaches over a label, or with an entry
+ * that is no instruction, contradicts itself and pins, and so does a jump that the
+ * flow of values does not reach.
  *
  * Rejected: looking for instruction patterns before the jump (bases are hoisted
- * out of loops, bounds are spilled); reading tables before all code is swept.
+ * out of loops, bounds are spilled).
  *
- * Cost: each block of a function with computed jumps is visited once, and again
- * when a join has lost knowledge, which happens a few times at most.
+ * Cost: each block of a function with computed jumps is visited once for each time
+ * the function is looked at, and again when a join has lost knowledge, which happens
+ * a few times at most.
  */
 #include <string.h>
 
@@ -28,22 +34,30 @@
 
 enum { TABLE_LIMIT = 65536 /* entries; none met comes near */ };
 
-/* What became of one computed jump. */
-struct jump {
-	struct rva at;
-	bool reached, solved; /* solved: proven to need no care, or by `table` */
-	struct value target;  /* VALUE_TARGET when a table leads it */
+enum solver_mode {
+	EXPLORE_BOUNDED, /* tables with a bound only */
+	EXPLORE_ALL,
+	PROVE,
 };
 
+/* A computed jump that the flow of values has reached. */
+struct jump {
+	struct rva at;
+	bool solved;         /* needs no care, or is led by the table of `target` */
+	struct value target; /* what the register holds */
+};
+
+/* One function, or before functions are known the code from one start to the next. */
 struct solver {
 	struct discovery *d;
+	enum solver_mode mode;
 	const struct code_range *range;
-	const struct function *function;
+	struct rva begin;
+	uint32_t size;                     /* bytes */
 	int32_t *state_of;                 /* by byte of the function: index into states, -1 none */
 	VEC(struct flow_state) states;
 	VEC(uint32_t) work;                /* offsets of leaders in the function */
-	struct jump *jumps;                /* of this function, ascending */
-	uint32_t jump_count;
+	VEC(struct jump) jumps;
 };
 
 static int compare_rvas(const void *a, const void *b)
@@ -53,8 +67,8 @@ static int compare_rvas(const void *a, const void *b)
 	return x->v < y->v ? -1 : x->v > y->v;
 }
 
-/* The first data label behind `rva`, or the end of the address space. */
-static uint32_t next_label(const struct discovery *d, struct rva rva)
+/* The first label behind `rva` in data, or the end of the address space. */
+static uint32_t next_data_label(const struct discovery *d, struct rva rva)
 {
 	uint32_t low = 0, high = d->data_labels.len;
 
@@ -69,8 +83,34 @@ static uint32_t next_label(const struct discovery *d, struct rva rva)
 	return low < d->data_labels.len ? d->data_labels.data[low].v : UINT32_MAX;
 }
 
-/* Reads entry `i`; false when it is not in read-only data or leads to no
- * instruction. */
+/* The first byte behind `rva` in code where no table can go on. */
+static uint32_t next_code_label(const struct code_range *range, struct rva rva)
+{
+	uint32_t at = rva.v - range->begin.v + 1;
+
+	while (at < range->size) {
+		uint8_t state = range->map[at] & CODE_STATE;
+
+		if ((range->map[at] & (CODE_LABEL | CODE_FUNCTION | CODE_BOUNDARY | CODE_DATA)) ||
+		    (state != CODE_UNKNOWN && state != CODE_TABLE))
+			break;
+		at++;
+	}
+	return range->begin.v + at;
+}
+
+/* How many entries the table can have before something else begins. */
+static uint32_t table_limit(const struct solver *s, struct rva table)
+{
+	const struct code_range *range = discovery_range(s->d, table);
+	uint32_t end = range ? next_code_label(range, table) : next_data_label(s->d, table);
+	uint32_t limit = (end - table.v) / 4;
+
+	return limit < TABLE_LIMIT ? limit : TABLE_LIMIT;
+}
+
+/* Reads entry `i`; false when it is not in read-only data or can be no target.
+ * While code is still being found, an unknown byte can be one. */
 static bool read_entry(const struct solver *s, const struct value *target, uint32_t i,
 		       struct rva *ret_target)
 {
@@ -82,31 +122,32 @@ static bool read_entry(const struct solver *s, const struct value *target, uint3
 		return false;
 	*ret_target = rva_add(target->base, load_u32(word));
 	state = discovery_state(s->d, *ret_target);
-	return state && (*state & CODE_STATE) == CODE_START;
+	return state && ((*state & CODE_STATE) == CODE_START ||
+			 (s->mode != PROVE && (*state & CODE_STATE) == CODE_UNKNOWN));
 }
 
 static bool in_function(const struct solver *s, struct rva rva)
 {
-	return rva_in(rva, s->function->begin, s->function->size);
+	return rva_in(rva, s->begin, s->size);
 }
 
 /* The number of entries, 0 when the table contradicts itself. */
 static uint32_t table_count(const struct solver *s, const struct value *target)
 {
-	uint32_t limit = (next_label(s->d, target->table) - target->table.v) / 4;
-	uint32_t count = 0;
+	uint32_t limit = table_limit(s, target->table), count = 0;
 	struct rva to;
 
 	if (target->bound) {
-		if (target->bound > limit || target->bound > TABLE_LIMIT)
+		if (target->bound > limit)
 			return 0;
 		for (; count < target->bound; count++)
 			if (!read_entry(s, target, count, &to))
 				return 0;
 		return count;
 	}
-	while (count < limit && count < TABLE_LIMIT && read_entry(s, target, count, &to) &&
-	       in_function(s, to))
+	if (s->mode == EXPLORE_BOUNDED)
+		return 0;
+	while (count < limit && read_entry(s, target, count, &to) && in_function(s, to))
 		count++;
 	return count;
 }
@@ -114,7 +155,7 @@ static uint32_t table_count(const struct solver *s, const struct value *target)
 /* Lets `state` flow to the leader at `to`, when that lies in the function. */
 static void flow_to(struct solver *s, const struct flow_state *state, struct rva to)
 {
-	uint32_t offset = to.v - s->function->begin.v;
+	uint32_t offset = to.v - s->begin.v;
 
 	if (!in_function(s, to) ||
 	    (s->range->map[to.v - s->range->begin.v] & CODE_STATE) != CODE_START)
@@ -130,24 +171,30 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 		s->d->out_of_memory = true;
 }
 
-static struct jump *find_jump(struct solver *s, struct rva at)
+/* The entry for the jump at `at`, made when there is none; NULL when memory is out. */
+static struct jump *jump_at(struct solver *s, struct rva at)
 {
-	for (uint32_t i = 0; i < s->jump_count; i++)
-		if (s->jumps[i].at.v == at.v)
-			return &s->jumps[i];
-	return NULL;
+	struct jump jump = {.at = at};
+
+	for (uint32_t i = 0; i < s->jumps.len; i++)
+		if (s->jumps.data[i].at.v == at.v)
+			return &s->jumps.data[i];
+	if (!vec_push(&s->jumps, jump)) {
+		s->d->out_of_memory = true;
+		return NULL;
+	}
+	return &s->jumps.data[s->jumps.len - 1];
 }
 
 /* A jump through a register that holds `target`. */
-static void meet_jump(struct solver *s, struct flow_state *state, struct rva at,
+static void meet_jump(struct solver *s, const struct flow_state *state, struct rva at,
 		      const struct value *target)
 {
-	struct jump *jump = find_jump(s, at);
+	struct jump *jump = jump_at(s, at);
 	uint32_t count;
 
 	if (!jump)
 		return;
-	jump->reached = true;
 	jump->target = *target;
 	jump->solved = target->kind == VALUE_WHOLE || target->kind == VALUE_ADDRESS;
 	if (target->kind != VALUE_TARGET)
@@ -196,8 +243,8 @@ static bool leave(struct solver *s, struct flow_state *state, struct rva at,
 /* Runs one block: from a leader to the next, or to where control ends. */
 static void run_block(struct solver *s, uint32_t offset)
 {
-	uint32_t at = s->function->begin.v - s->range->begin.v + offset;
-	uint32_t end = s->function->begin.v - s->range->begin.v + s->function->size;
+	uint32_t at = s->begin.v - s->range->begin.v + offset;
+	uint32_t end = s->begin.v - s->range->begin.v + s->size;
 	struct flow_state state = s->states.data[s->state_of[offset]];
 	bool first = true;
 
@@ -211,8 +258,7 @@ static void run_block(struct solver *s, uint32_t offset)
 			return;
 		}
 		first = false;
-		if (!insn_decode(s->range->bytes + at, end - at, &insn) ||
-		    !insn_describe(s->range->bytes + at, end - at, &detail))
+		if (!insn_describe(s->range->bytes + at, end - at, &insn, &detail))
 			return;
 		flow_state_step(&state, here, &insn, &detail);
 		if (!leave(s, &state, here, &insn, &detail))
@@ -232,21 +278,218 @@ static void run_to_fixpoint(struct solver *s)
  * there. */
 static void follow_values(struct solver *s)
 {
-	uint32_t base = s->function->begin.v - s->range->begin.v;
+	uint32_t base = s->begin.v - s->range->begin.v;
 	struct flow_state state;
 
-	flow_state_entry(&state, s->function->begin.v);
-	flow_to(s, &state, s->function->begin);
+	flow_state_entry(&state, s->begin.v);
+	flow_to(s, &state, s->begin);
 	run_to_fixpoint(s);
-	for (uint32_t i = 0; i < s->function->size && !s->d->out_of_memory; i++) {
+	for (uint32_t i = 0; i < s->size && !s->d->out_of_memory; i++) {
 		uint8_t map = s->range->map[base + i];
 
 		if ((map & CODE_STATE) != CODE_START || !(map & CODE_LABEL) || s->state_of[i] >= 0)
 			continue;
-		flow_state_unknown(&state, s->function->begin.v + i);
-		flow_to(s, &state, rva_add(s->function->begin, i));
+		flow_state_unknown(&state, s->begin.v + i);
+		flow_to(s, &state, rva_add(s->begin, i));
 		run_to_fixpoint(s);
 	}
+}
+
+static bool solver_init(struct solver *s, struct discovery *d, enum solver_mode mode,
+			struct rva begin, uint32_t size)
+{
+	*s = (struct solver){.d = d, .mode = mode, .range = discovery_range(d, begin),
+			     .begin = begin, .size = size};
+	s->state_of = malloc(size * sizeof(*s->state_of));
+	if (!s->state_of) {
+		d->out_of_memory = true;
+		return false;
+	}
+	memset(s->state_of, 0xff, size * sizeof(*s->state_of));
+	return true;
+}
+
+static void solver_release(struct solver *s)
+{
+	free(s->state_of);
+	vec_release(&s->states);
+	vec_release(&s->work);
+	vec_release(&s->jumps);
+}
+
+static void sort_labels(struct discovery *d)
+{
+	if (d->data_labels.len > 0)
+		qsort(d->data_labels.data, d->data_labels.len, sizeof(*d->data_labels.data),
+		      compare_rvas);
+	if (d->computed_jumps.len > 0)
+		qsort(d->computed_jumps.data, d->computed_jumps.len,
+		      sizeof(*d->computed_jumps.data), compare_rvas);
+}
+
+/* The code from the function's start at or before `rva` to the next. */
+static void extent_of(const struct discovery *d, struct rva rva, struct rva *ret_begin,
+		      uint32_t *ret_size)
+{
+	const struct runtime_function *entry = discovery_table_entry(d, rva);
+	const struct code_range *range = discovery_range(d, rva);
+	uint32_t begin = rva.v - range->begin.v, end = begin + 1;
+	const uint8_t stop = CODE_FUNCTION | CODE_BOUNDARY;
+
+	if (entry) {
+		*ret_begin = entry->begin;
+		*ret_size = entry->end.v - entry->begin.v;
+		return;
+	}
+	while (begin > 0 && !(range->map[begin] & stop))
+		begin--;
+	while (end < range->size && !(range->map[end] & stop))
+		end++;
+	*ret_begin = rva_add(range->begin, begin);
+	*ret_size = end - begin;
+}
+
+/* Marks a table in the text; true when it was not marked before. */
+static bool mark_table(struct solver *s, const struct value *target, uint32_t count)
+{
+	struct code_range *range = discovery_range(s->d, target->table);
+	uint32_t at;
+	bool found = false;
+
+	if (!range)
+		return false;
+	at = target->table.v - range->begin.v;
+	for (uint32_t i = 0; i < 4 * count; i++) {
+		if ((range->map[at + i] & CODE_STATE) == CODE_UNKNOWN) {
+			range->map[at + i] |= CODE_TABLE;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Enters what the tables of one function lead to; true when that is new. */
+static bool enter_targets(struct solver *s)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < s->jumps.len; i++) {
+		const struct value *target = &s->jumps.data[i].target;
+		uint32_t count = target->kind == VALUE_TARGET ? table_count(s, target) : 0;
+
+		found |= mark_table(s, target, count);
+		for (uint32_t e = 0; e < count; e++) {
+			struct rva to;
+
+			if (!read_entry(s, target, e, &to))
+				continue;
+			found |= (*discovery_state(s->d, to) & CODE_STATE) == CODE_UNKNOWN;
+			discovery_enter(s->d, to, false);
+		}
+	}
+	return found;
+}
+
+/* Whether all computed jumps met were understood. */
+static bool is_complete(const struct solver *s)
+{
+	for (uint32_t i = 0; i < s->jumps.len; i++)
+		if (!s->jumps.data[i].solved)
+			return false;
+	return true;
+}
+
+/* Follows one function's jumps as long as they lead to more code in it. */
+static bool explore_function(struct discovery *d, enum solver_mode mode, struct rva begin,
+			     uint32_t size, bool *ret_complete)
+{
+	bool found = false, more = true;
+
+	*ret_complete = false;
+	while (more && !d->out_of_memory) {
+		struct solver s;
+
+		more = false;
+		if (solver_init(&s, d, mode, begin, size)) {
+			follow_values(&s);
+			more = enter_targets(&s);
+			*ret_complete = is_complete(&s);
+			solver_release(&s);
+		}
+		found |= more;
+		code_sweep_reached(d);
+	}
+	return found;
+}
+
+static uint32_t count_unknown(const struct discovery *d, struct rva begin, uint32_t size)
+{
+	const struct code_range *range = discovery_range(d, begin);
+	const uint8_t *map = range->map + (begin.v - range->begin.v);
+	uint32_t unknown = 0;
+
+	for (uint32_t i = 0; i < size; i++)
+		unknown += (map[i] & CODE_STATE) == CODE_UNKNOWN;
+	return unknown;
+}
+
+/* One round over all functions with computed jumps, `jumps` ascending; writes what
+ * it leaves of them to `ret_explored`. */
+static bool explore_round(struct discovery *d, enum solver_mode mode, const struct rva *jumps,
+			  uint32_t count, struct explored *explored, uint32_t *ret_count)
+{
+	struct rva begin = {0};
+	uint32_t size = 0, before = 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < count && !d->out_of_memory; i++) {
+		struct explored now;
+
+		if (rva_in(jumps[i], begin, size))
+			continue;
+		extent_of(d, jumps[i], &begin, &size);
+		while (before < d->explored.len && d->explored.data[before].begin.v < begin.v)
+			before++;
+		now = (struct explored){.begin = begin,
+					.unknown = count_unknown(d, begin, size)};
+		if (before < d->explored.len && d->explored.data[before].begin.v == begin.v &&
+		    d->explored.data[before].unknown == now.unknown &&
+		    d->explored.data[before].complete) {
+			now.complete = true;
+		} else {
+			found |= explore_function(d, mode, begin, size, &now.complete);
+			now.unknown = count_unknown(d, begin, size);
+		}
+		explored[(*ret_count)++] = now;
+	}
+	return found;
+}
+
+bool jump_tables_explore(struct discovery *d, bool unbounded)
+{
+	uint32_t count = d->computed_jumps.len, explored_count = 0;
+	struct rva *jumps = malloc(((size_t)count + 1) * sizeof(*jumps));
+	struct explored *explored = malloc(((size_t)count + 1) * sizeof(*explored));
+	bool found = false;
+
+	if (jumps && explored) {
+		/* A copy, because exploring finds more jumps; they have their turn in the
+		 * next round. */
+		sort_labels(d);
+		if (count)
+			memcpy(jumps, d->computed_jumps.data, count * sizeof(*jumps));
+		found = explore_round(d, unbounded ? EXPLORE_ALL : EXPLORE_BOUNDED, jumps, count,
+				      explored, &explored_count);
+		vec_release(&d->explored);
+		d->explored.data = explored;
+		d->explored.len = explored_count;
+		d->explored.cap = count + 1;
+	} else {
+		d->out_of_memory = true;
+		free(explored);
+	}
+	free(jumps);
+	return found && !d->out_of_memory;
 }
 
 static void add_table(struct solver *s, const struct jump *jump)
@@ -262,76 +505,60 @@ static void add_table(struct solver *s, const struct jump *jump)
 		if (!read_entry(s, &jump->target, i, &ref.target))
 			return;
 		discovery_ref(s->d, ref);
-		discovery_enter(s->d, ref.target, false);
 	}
 	if (!vec_push(&graph->jump_tables, table))
 		s->d->out_of_memory = true;
 }
 
-static void solve_function(struct solver *s)
+static const struct jump *reached_jump(const struct solver *s, struct rva at)
 {
-	s->state_of = malloc(s->function->size * sizeof(*s->state_of));
-	if (!s->state_of) {
-		s->d->out_of_memory = true;
-		return;
-	}
-	memset(s->state_of, 0xff, s->function->size * sizeof(*s->state_of));
-	follow_values(s);
-	for (uint32_t i = 0; i < s->jump_count; i++) {
-		struct jump *jump = &s->jumps[i];
-
-		if (!jump->reached || !jump->solved)
-			discovery_doubt(s->d, jump->at, PIN_UNSOLVED_JUMP);
-		else if (jump->target.kind == VALUE_TARGET)
-			add_table(s, jump);
-	}
-	free(s->state_of);
-	vec_release(&s->states);
-	vec_release(&s->work);
+	for (uint32_t i = 0; i < s->jumps.len; i++)
+		if (s->jumps.data[i].at.v == at.v)
+			return &s->jumps.data[i];
+	return NULL;
 }
 
-/* Sorts labels and adds the words under relocations, which are no entries. */
-static void prepare_labels(struct discovery *d)
+/* Proves the `count` jumps of one function. */
+static void prove_function(struct discovery *d, const struct function *function,
+			   const struct rva *jumps, uint32_t count)
+{
+	struct solver s;
+
+	if (!solver_init(&s, d, PROVE, function->begin, function->size))
+		return;
+	follow_values(&s);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct jump *jump = reached_jump(&s, jumps[i]);
+
+		if (!jump || !jump->solved)
+			discovery_doubt(d, jumps[i], PIN_UNSOLVED_JUMP);
+		else if (jump->target.kind == VALUE_TARGET)
+			add_table(&s, jump);
+	}
+	solver_release(&s);
+}
+
+void jump_tables_prove(struct discovery *d)
 {
 	const struct relocations *relocs = &d->graph->tables.relocs;
+	const struct rva *jumps;
 
+	/* Words under relocations are no entries. */
 	for (uint32_t i = 0; i < relocs->count; i++)
 		if (!vec_push(&d->data_labels, relocs->data[i].site))
 			d->out_of_memory = true;
-	if (d->data_labels.len > 0)
-		qsort(d->data_labels.data, d->data_labels.len, sizeof(*d->data_labels.data),
-		      compare_rvas);
-}
+	sort_labels(d);
+	jumps = d->computed_jumps.data;
+	for (uint32_t i = 0, end; i < d->computed_jumps.len && !d->out_of_memory; i = end) {
+		uint32_t id = graph_function_at(d->graph, jumps[i]);
+		const struct function *f;
 
-enum status jump_tables_solve(struct discovery *d)
-{
-	struct jump *jumps = calloc((size_t)d->computed_jumps.len + 1, sizeof(*jumps));
-
-	prepare_labels(d);
-	if (!jumps)
-		return diag_no_memory(d->diag);
-	if (d->computed_jumps.len > 0)
-		qsort(d->computed_jumps.data, d->computed_jumps.len,
-		      sizeof(*d->computed_jumps.data), compare_rvas);
-	for (uint32_t i = 0; i < d->computed_jumps.len; i++)
-		jumps[i].at = d->computed_jumps.data[i];
-	for (uint32_t i = 0; i < d->computed_jumps.len && !d->out_of_memory;) {
-		uint32_t id = graph_function_at(d->graph, jumps[i].at), end = i + 1;
-		struct solver solver = {.d = d, .jumps = jumps + i};
-
-		if (id == NO_FUNCTION) {
-			i++;
+		end = i + 1;
+		if (id == NO_FUNCTION)
 			continue;
-		}
-		solver.function = &d->graph->functions.data[id];
-		solver.range = discovery_range(d, jumps[i].at);
-		while (end < d->computed_jumps.len &&
-		       rva_in(jumps[end].at, solver.function->begin, solver.function->size))
+		f = &d->graph->functions.data[id];
+		while (end < d->computed_jumps.len && rva_in(jumps[end], f->begin, f->size))
 			end++;
-		solver.jump_count = end - i;
-		solve_function(&solver);
-		i = end;
+		prove_function(d, f, jumps + i, end - i);
 	}
-	free(jumps);
-	return STATUS_OK;
 }

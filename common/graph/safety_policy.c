@@ -70,9 +70,12 @@ static void pin_unknown_bytes(struct discovery *d)
 		const struct code_range *range = discovery_range(d, function->begin);
 		const uint8_t *map = range->map + (function->begin.v - range->begin.v);
 		bool unknown = function->kind == FUNCTION_BYTES;
+		bool unsolved = function->pins & (1u << PIN_UNSOLVED_JUMP);
 
+		/* What was taken for a table of an unsolved jump may be anything. */
 		for (uint32_t b = 0; b < function->size && !unknown; b++)
-			unknown = (map[b] & CODE_STATE) == CODE_UNKNOWN;
+			unknown = (map[b] & CODE_STATE) == CODE_UNKNOWN ||
+				  (unsolved && (map[b] & CODE_STATE) == CODE_TABLE);
 		if (!unknown)
 			continue;
 		function->pins |= 1u << PIN_UNKNOWN_BYTES;
@@ -139,6 +142,8 @@ static void pin_odd_targets(struct discovery *d)
 
 		if (!state || ref->kind == REF_RVA_END)
 			continue;
+		if (ref->kind == REF_ADDRESS && (*state & CODE_STATE) == CODE_TABLE)
+			continue; /* the base of a proven table, or pinned with it */
 		if (ref->kind == REF_MEMORY)
 			pin(d, ref->target, PIN_READ_AS_DATA);
 		else if ((*state & CODE_STATE) != CODE_START)

@@ -8,18 +8,7 @@
 
 static bool in_function_table(const struct discovery *d, struct rva rva)
 {
-	const struct function_table *table = &d->graph->tables.functions;
-	uint32_t low = 0, high = table->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->data[middle].begin.v <= rva.v)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && rva.v < table->data[low - 1].end.v;
+	return discovery_table_entry(d, rva) != NULL;
 }
 
 /* A field at `site` leads to `target`; when that is code, it is a reference and
