@@ -31,6 +31,17 @@ static void count_touched(const struct graph *graph, const struct profile *profi
 	summary->runs = profile->run_count;
 }
 
+/* Runs of one scenario share its weight (docs/orders.md). */
+static double share_of_weight(const struct db_profile *recorded, uint32_t run)
+{
+	const struct db_profile_run *r = &recorded->runs[run];
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i < recorded->count; i++)
+		same += strcmp(recorded->runs[i].scenario, r->scenario) == 0;
+	return r->weight / same;
+}
+
 static enum status order_of_profile(const struct graph *graph, const struct db_profile *recorded,
 				    struct order *ret_order, struct order_summary *ret_summary,
 				    struct diag *diag)
@@ -42,7 +53,7 @@ static enum status order_of_profile(const struct graph *graph, const struct db_p
 	if (!runs)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < recorded->count; i++)
-		runs[i] = (struct profile_run){.weight = recorded->runs[i].weight,
+		runs[i] = (struct profile_run){.weight = share_of_weight(recorded, i),
 					       .touched = recorded->runs[i].rvas,
 					       .count = recorded->runs[i].count};
 	status = order_first_touch(graph, &profile, ret_order, diag);

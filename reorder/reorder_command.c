@@ -14,6 +14,7 @@
 #include "layout/relink.h"
 #include "layout/verify.h"
 #include "trace/db.h"
+#include "trace/probed_image.h"
 
 static const char *const placement_names[] = {"exchange", "append", NULL};
 
@@ -45,8 +46,12 @@ static enum status analyse(struct reorder *r, struct diag *diag)
 
 	progress_step(&r->tool->progress, "finding functions");
 	status = analysis_open(&r->analysis, r->options->image, NULL, diag);
-	if (status == STATUS_OK)
-		r->hash = sha256_of(r->analysis.image.bytes, r->analysis.image.size);
+	if (status != STATUS_OK)
+		return status;
+	status = image_refuse_probed(&r->analysis.image, diag);
+	if (status != STATUS_OK)
+		diag_set_file(diag, r->options->image);
+	r->hash = sha256_of(r->analysis.image.bytes, r->analysis.image.size);
 	return status;
 }
 

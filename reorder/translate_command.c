@@ -48,7 +48,7 @@ static enum status translate(struct tool *tool, const char *map_path, bool back,
 	enum status status = move_map_read(&map, map_path, diag);
 
 	for (uint32_t i = 0; i < addresses->len && status == STATUS_OK; i++) {
-		struct rva from, to;
+		struct rva from = {0}, to;
 		bool gone = false;
 
 		status = parse_rva(addresses->data[i], &from, diag);
