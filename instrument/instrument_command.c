@@ -250,7 +250,7 @@ static void report(struct instrument *in)
 static enum status find_agent(struct instrument *in, struct diag *diag)
 {
 	static const struct companion agent = {
-		.name = PROBE_AGENT_DLL, .variable = "APPULSE_AGENT", .folder = "agent"};
+		.name = PROBE_AGENT_DLL, .variable = PROBE_AGENT_VARIABLE, .folder = "agent"};
 	const char *output = in->options->output;
 	int folder = (int)(base_name(output) - output);
 	int used = snprintf(in->agent_path, sizeof(in->agent_path), "%.*s%s", folder, output,

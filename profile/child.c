@@ -310,8 +310,9 @@ enum status child_run(const struct child *child, struct child_exit *ret_exit,
 	sigset_t old_mask;
 	int err, output;
 
-	if (child->variable && setenv(child->variable, child->value, 1) != 0)
-		return diag_no_memory(diag);
+	for (unsigned i = 0; child->variables[i].name; i++)
+		if (setenv(child->variables[i].name, child->variables[i].value, 1) != 0)
+			return diag_no_memory(diag);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return diag_fail_errno(diag, STATUS_IO, errno,
 				       "cannot watch over the command's processes");

@@ -10,8 +10,10 @@
 
 struct child {
 	char **command;         /* NULL-terminated; found on PATH */
-	const char *variable;   /* set in its environment to `value`; NULL: none */
-	const char *value;
+	/* Set in its environment; a NULL name ends the list. */
+	struct child_variable {
+		const char *name, *value;
+	} variables[3];
 	const char *output;     /* its stdout goes to this file, made anew; NULL: stays */
 	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
 	double patience;        /* seconds to wait for what outlives it; < 0: for ever */

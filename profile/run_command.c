@@ -13,6 +13,7 @@
 #include "commands.h"
 
 #include "child.h"
+#include "cli/companion.h"
 #include "cli/human.h"
 #include "cli/options.h"
 #include "run_options.h"
@@ -67,20 +68,45 @@ static void tell_waiting(void *with, unsigned processes, int first_pid,
 		  first_pid, first_name, processes > 1 ? " and others" : "");
 }
 
+/* Wine's path for DLLs (observed: Wine 8, Unix paths are understood), with the
+ * agent's folder in front: Windows looks for what a DLL imports in the program's
+ * folder and in the path, not beside the DLL.  On the heap, the caller frees; NULL
+ * when there is no agent or no memory: then the agent must be found as it is. */
+static char *path_to_agent(void)
+{
+	static const struct companion agent = {.name = PROBE_AGENT_DLL,
+					       .variable = PROBE_AGENT_VARIABLE,
+					       .folder = "../instrument/agent"};
+	const char *old = getenv("WINEPATH");
+	char *path, *slash, *all = NULL;
+
+	if (companion_find(&agent, &path, NULL) != STATUS_OK)
+		return NULL;
+	slash = strrchr(path, '/');
+	if (slash && asprintf(&all, "%.*s%s%s", (int)(slash - path), path, old ? ";" : "",
+			      old ? old : "") < 0)
+		all = NULL;
+	free(path);
+	return all;
+}
+
 static enum status run_child(struct run_session *s, char **command, struct diag *diag)
 {
+	char *path = path_to_agent();
 	struct child child = {
 		.command = command,
-		.variable = PROBE_TRACE_FOLDER,
-		.value = s->folder.value,
+		.variables = {{PROBE_TRACE_FOLDER, s->folder.value},
+			      {path ? "WINEPATH" : NULL, path}},
 		.output = s->options.output,
 		.output_to_stderr = s->tool->json,
 		.patience = s->has_patience ? (double)s->patience : -1,
 		.tell = tell_waiting,
 		.with = s->tool,
 	};
+	enum status status = child_run(&child, &s->exit, diag);
 
-	return child_run(&child, &s->exit, diag);
+	free(path);
+	return status;
 }
 
 /* Takes all trace files in, and writes how the command ended even when one of

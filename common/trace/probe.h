@@ -68,6 +68,9 @@ enum {
 /* The agent's file name unless --agent-name says otherwise. */
 #define PROBE_AGENT_DLL "appulse-agent.dll"
 
+/* The environment variable that may name the agent's file for the tools. */
+#define PROBE_AGENT_VARIABLE "APPULSE_AGENT"
+
 /* The environment variable that names the folder for trace files. */
 #define PROBE_TRACE_FOLDER "APPULSE_TRACE_DIR"
 
