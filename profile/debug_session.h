@@ -50,7 +50,7 @@ struct debug_session {
 	int64_t run;           /* in the database, once stored */
 };
 
-enum { DEBUG_OTHER = 0xffffffff };
+#define DEBUG_OTHER UINT32_MAX
 
 /* Opens the images at `paths`, finds the debugger program and makes the temporary
  * folder.  USAGE when there are no images or two are the same file; else what

@@ -12,6 +12,9 @@
  */
 #include "commands.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "child.h"
 #include "cli/companion.h"
 #include "cli/human.h"
