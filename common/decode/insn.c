@@ -83,6 +83,16 @@ static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
 		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;
 }
 
+/* Cheap, and wide: not all of these read jump tables, but all reads of tables that
+ * value_flow.h knows are among them. */
+static bool loads_entry(const ZydisDecodedInstruction *zi)
+{
+	if (!(zi->attributes & ZYDIS_ATTRIB_HAS_MODRM) || zi->raw.modrm.mod == 3)
+		return false;
+	return zi->mnemonic == ZYDIS_MNEMONIC_MOVSXD ||
+	       (zi->mnemonic == ZYDIS_MNEMONIC_MOV && zi->opcode == 0x8b && !zi->raw.rex.W);
+}
+
 static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, struct insn *insn)
 {
 	memset(insn, 0, sizeof(*insn));
@@ -93,6 +103,7 @@ static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, s
 			(zi->length == 2 && bytes[0] == 0x66 && bytes[1] == 0x90);
 	find_field(zi, insn);
 	find_constants(zi, insn);
+	insn->loads_entry = loads_entry(zi);
 	if (insn->flow == FLOW_JUMP_INDIRECT)
 		insn->jump_register = zi->raw.modrm.mod == 3;
 	if (insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT)
@@ -105,6 +116,8 @@ bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
 	ZydisDecoder decoder;
 
 	decoder_init(&decoder);
+	/* Leaves out what only operands need (observed: Zydis 4.0). */
+	ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
 		return false;
 	fill_insn(&zi, bytes, ret_insn);

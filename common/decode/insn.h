@@ -39,6 +39,8 @@ struct insn {
 	uint8_t field_size;   /* bytes: 1, 2 or 4 */
 	bool padding;         /* int3 or a nop of any length */
 	bool jump_register;   /* FLOW_JUMP_INDIRECT through a plain register */
+	bool loads_entry;     /* reads 32 bits in the ways in which jump tables are read: sign-
+	                       * extended, or into a register from an indexed place */
 	bool jump_memory;     /* an indirect jump or call through [rip + disp32] */
 	int32_t relative;     /* the field's value: bytes from the instruction's end */
 	uint8_t constant_count; /* constants that are not PC-relative: up to 2 */

@@ -152,6 +152,8 @@ static void sweep_run(struct discovery *d, struct rva start)
 		if (insn.field != FIELD_NONE)
 			add_field(d, &insn, here, entry);
 		add_constants(d, &insn, here);
+		if (insn.loads_entry && !vec_push(&d->entry_loads, here))
+			d->out_of_memory = true;
 		if (insn.jump_register && !vec_push(&d->computed_jumps, here))
 			d->out_of_memory = true;
 		if (!goes_on(&insn))

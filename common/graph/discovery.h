@@ -42,6 +42,7 @@ struct discovery {
 	struct diag *diag;
 	VEC(struct rva) work;            /* instruction starts still to decode */
 	VEC(struct rva) computed_jumps;  /* jumps through a register */
+	VEC(struct rva) entry_loads;     /* instructions that may read a jump table's entry */
 	VEC(struct explored) explored;   /* ascending */
 	VEC(struct rva) taken_labels;    /* places in code whose address lea takes: code, or
 	                                  * a table; decoded only when no table is there */

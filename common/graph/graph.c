@@ -165,6 +165,7 @@ static void discovery_release(struct discovery *d)
 {
 	vec_release(&d->work);
 	vec_release(&d->computed_jumps);
+	vec_release(&d->entry_loads);
 	vec_release(&d->explored);
 	vec_release(&d->taken_labels);
 	vec_release(&d->constants);

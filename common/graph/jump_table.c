@@ -47,6 +47,16 @@ struct jump {
 	struct value target; /* what the register holds */
 };
 
+/* The instructions of a function that were decoded so far. */
+struct described {
+	int32_t *index_of; /* by byte of the function: index into `data`, -1 none; owned */
+	struct described_insn {
+		struct insn insn;
+		struct insn_detail detail;
+	} *data;
+	uint32_t len, cap;
+};
+
 /* One function, or before functions are known the code from one start to the next. */
 struct solver {
 	struct discovery *d;
@@ -54,9 +64,13 @@ struct solver {
 	const struct code_range *range;
 	struct rva begin;
 	uint32_t size;                     /* bytes */
-	int32_t *state_of;                 /* by byte of the function: index into states, -1 none */
+	int32_t *state_of;                 /* by byte: index into states, -1 none; owned */
+	uint8_t *pending;                  /* by byte: whether the block here is to run; owned */
+	uint32_t running;                  /* offset of the running block */
+	bool pending_before;               /* a block before it, or itself, became pending */
 	VEC(struct flow_state) states;
-	VEC(uint32_t) work;                /* offsets of leaders in the function */
+	VEC(bool) ran;                     /* by state: whether its block has run before */
+	struct described *described;       /* borrowed */
 	VEC(struct jump) jumps;
 };
 
@@ -67,20 +81,49 @@ static int compare_rvas(const void *a, const void *b)
 	return x->v < y->v ? -1 : x->v > y->v;
 }
 
-/* The first label behind `rva` in data, or the end of the address space. */
-static uint32_t next_data_label(const struct discovery *d, struct rva rva)
+static void sort_rvas(struct rva *rvas, uint32_t count)
 {
-	uint32_t low = 0, high = d->data_labels.len;
+	if (count > 0)
+		qsort(rvas, count, sizeof(*rvas), compare_rvas);
+}
+
+static void sort_labels(struct discovery *d)
+{
+	sort_rvas(d->data_labels.data, d->data_labels.len);
+	sort_rvas(d->computed_jumps.data, d->computed_jumps.len);
+	sort_rvas(d->entry_loads.data, d->entry_loads.len);
+}
+
+/* The index of the first of sorted `rvas` at or behind `rva`. */
+static uint32_t first_from(const struct rva *rvas, uint32_t count, struct rva rva)
+{
+	uint32_t low = 0, high = count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (d->data_labels.data[middle].v <= rva.v)
+		if (rvas[middle].v < rva.v)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < d->data_labels.len ? d->data_labels.data[low].v : UINT32_MAX;
+	return low;
+}
+
+/* Whether a table may be read in the function. */
+static bool may_read_table(const struct discovery *d, struct rva begin, uint32_t size)
+{
+	uint32_t i = first_from(d->entry_loads.data, d->entry_loads.len, begin);
+
+	return i < d->entry_loads.len && rva_in(d->entry_loads.data[i], begin, size);
+}
+
+/* The first label behind `rva` in data, or the end of the address space. */
+static uint32_t next_data_label(const struct discovery *d, struct rva rva)
+{
+	uint32_t i = first_from(d->data_labels.data, d->data_labels.len, rva_add(rva, 1));
+
+	return i < d->data_labels.len ? d->data_labels.data[i].v : UINT32_MAX;
 }
 
 /* The first byte behind `rva` in code where no table can go on. */
@@ -162,13 +205,13 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 		return;
 	if (s->state_of[offset] < 0) {
 		s->state_of[offset] = (int32_t)s->states.len;
-		if (!vec_push(&s->states, *state))
+		if (!vec_push(&s->states, *state) || !vec_push(&s->ran, false))
 			s->d->out_of_memory = true;
 	} else if (!flow_state_join(&s->states.data[s->state_of[offset]], state, to)) {
 		return;
 	}
-	if (!vec_push(&s->work, offset))
-		s->d->out_of_memory = true;
+	s->pending[offset] = 1;
+	s->pending_before |= offset <= s->running;
 }
 
 /* The entry for the jump at `at`, made when there is none; NULL when memory is out. */
@@ -240,37 +283,73 @@ static bool leave(struct solver *s, struct flow_state *state, struct rva at,
 	}
 }
 
+/* The instruction at `offset` of the function, NULL when there is none or memory is
+ * out. */
+static const struct described_insn *describe(struct solver *s, uint32_t offset)
+{
+	struct described *described = s->described;
+	const uint8_t *bytes = s->range->bytes + (s->begin.v - s->range->begin.v);
+	struct described_insn insn;
+
+	if (described->index_of[offset] >= 0)
+		return &described->data[described->index_of[offset]];
+	if (!insn_describe(bytes + offset, s->size - offset, &insn.insn, &insn.detail))
+		return NULL;
+	described->index_of[offset] = (int32_t)described->len;
+	if (!vec_push(described, insn)) {
+		s->d->out_of_memory = true;
+		return NULL;
+	}
+	return &described->data[described->len - 1];
+}
+
 /* Runs one block: from a leader to the next, or to where control ends. */
 static void run_block(struct solver *s, uint32_t offset)
 {
-	uint32_t at = s->begin.v - s->range->begin.v + offset;
-	uint32_t end = s->begin.v - s->range->begin.v + s->size;
+	const uint8_t *map = s->range->map + (s->begin.v - s->range->begin.v);
 	struct flow_state state = s->states.data[s->state_of[offset]];
-	bool first = true;
+	bool first = true, again = s->ran.data[s->state_of[offset]];
 
-	while (at < end && (s->range->map[at] & CODE_STATE) == CODE_START) {
-		struct rva here = rva_add(s->range->begin, at);
-		struct insn_detail detail;
-		struct insn insn;
+	s->ran.data[s->state_of[offset]] = true;
+	while (offset < s->size && (map[offset] & CODE_STATE) == CODE_START) {
+		struct rva here = rva_add(s->begin, offset);
+		const struct described_insn *known;
+		struct described_insn now;
 
-		if (!first && (s->range->map[at] & CODE_LABEL)) {
+		if (!first && (map[offset] & CODE_LABEL)) {
 			flow_to(s, &state, here);
 			return;
 		}
 		first = false;
-		if (!insn_describe(s->range->bytes + at, end - at, &insn, &detail))
+		known = describe(s, offset);
+		if (!known)
 			return;
-		flow_state_step(&state, here, &insn, &detail);
-		if (!leave(s, &state, here, &insn, &detail))
+		now = *known;
+		if (again)
+			flow_state_retire(&state, here);
+		flow_state_step(&state, here, &now.insn, &now.detail);
+		if (!leave(s, &state, here, &now.insn, &now.detail))
 			return;
-		at += insn.length;
+		offset += now.insn.length;
 	}
 }
 
+/* Blocks run in the order of their addresses, which is nearly that of control; a
+ * block then sees most of what flows into it before it runs. */
 static void run_to_fixpoint(struct solver *s)
 {
-	while (s->work.len > 0 && !s->d->out_of_memory)
-		run_block(s, s->work.data[--s->work.len]);
+	do {
+		uint8_t *at = s->pending;
+
+		s->pending_before = false;
+		while ((at = memchr(at, 1, s->size - (size_t)(at - s->pending))) &&
+		       !s->d->out_of_memory) {
+			*at = 0;
+			s->running = (uint32_t)(at - s->pending);
+			run_block(s, s->running);
+			at++;
+		}
+	} while (s->pending_before && !s->d->out_of_memory);
 }
 
 /* Enters the function at its begin; then wherever something else than the flow
@@ -295,13 +374,30 @@ static void follow_values(struct solver *s)
 	}
 }
 
+static bool described_init(struct described *described, uint32_t size)
+{
+	*described = (struct described){.index_of = malloc(size * sizeof(*described->index_of))};
+	if (described->index_of)
+		memset(described->index_of, 0xff, size * sizeof(*described->index_of));
+	return described->index_of != NULL;
+}
+
+static void described_release(struct described *described)
+{
+	free(described->index_of);
+	vec_release(described);
+}
+
 static bool solver_init(struct solver *s, struct discovery *d, enum solver_mode mode,
-			struct rva begin, uint32_t size)
+			struct rva begin, uint32_t size, struct described *described)
 {
 	*s = (struct solver){.d = d, .mode = mode, .range = discovery_range(d, begin),
-			     .begin = begin, .size = size};
+			     .begin = begin, .size = size, .described = described};
 	s->state_of = malloc(size * sizeof(*s->state_of));
-	if (!s->state_of) {
+	s->pending = calloc(1, size);
+	if (!s->state_of || !s->pending) {
+		free(s->state_of);
+		free(s->pending);
 		d->out_of_memory = true;
 		return false;
 	}
@@ -312,19 +408,60 @@ static bool solver_init(struct solver *s, struct discovery *d, enum solver_mode 
 static void solver_release(struct solver *s)
 {
 	free(s->state_of);
+	free(s->pending);
 	vec_release(&s->states);
-	vec_release(&s->work);
+	vec_release(&s->ran);
 	vec_release(&s->jumps);
 }
 
-static void sort_labels(struct discovery *d)
+/* The instruction that ends where the one at byte `at` begins, when control can
+ * come to `at` from there only; UINT32_MAX otherwise. */
+static uint32_t only_way_to(const struct code_range *range, uint32_t at)
 {
-	if (d->data_labels.len > 0)
-		qsort(d->data_labels.data, d->data_labels.len, sizeof(*d->data_labels.data),
-		      compare_rvas);
-	if (d->computed_jumps.len > 0)
-		qsort(d->computed_jumps.data, d->computed_jumps.len,
-		      sizeof(*d->computed_jumps.data), compare_rvas);
+	const uint8_t stop = CODE_FUNCTION | CODE_BOUNDARY | CODE_LABEL;
+
+	if (range->map[at] & stop)
+		return UINT32_MAX;
+	while (at > 0) {
+		uint8_t state = range->map[--at] & CODE_STATE;
+
+		if (state == CODE_START)
+			return at;
+		if (state != CODE_INSIDE)
+			break;
+	}
+	return UINT32_MAX;
+}
+
+/* Whether the jump is led by a pointer that was loaded whole right before: a tail
+ * call, as nearly all jumps through registers are.  They need no look at the rest of
+ * their function.  What is loaded from the stack may have been computed. */
+static bool is_plain_tail_call(const struct discovery *d, struct rva jump)
+{
+	enum { LOOK_BACK = 12 /* instructions */ };
+	const struct code_range *range = discovery_range(d, jump);
+	uint32_t at = jump.v - range->begin.v;
+	struct insn_detail detail;
+	struct insn insn;
+	uint8_t reg;
+
+	if (!insn_describe(range->bytes + at, range->size - at, &insn, &detail))
+		return false;
+	reg = detail.target.reg;
+	for (int i = 0; i < LOOK_BACK && reg < REGISTER_COUNT; i++) {
+		at = only_way_to(range, at);
+		if (at == UINT32_MAX ||
+		    !insn_describe(range->bytes + at, range->size - at, &insn, &detail) ||
+		    insn.flow == FLOW_CALL || insn.flow == FLOW_CALL_INDIRECT)
+			return false;
+		if (!(detail.written >> reg & 1))
+			continue;
+		return detail.op == OP_MOVE && detail.target.kind == OPERAND_REGISTER &&
+		       detail.target.reg == reg && detail.source.kind == OPERAND_MEMORY &&
+		       detail.source.size == 8 && detail.source.base != REGISTER_RSP &&
+		       detail.source.base != REGISTER_RBP;
+	}
+	return false;
 }
 
 /* The code from the function's start at or before `rva` to the next. */
@@ -404,13 +541,18 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 			     uint32_t size, bool *ret_complete)
 {
 	bool found = false, more = true;
+	struct described described;
 
 	*ret_complete = false;
+	if (!described_init(&described, size)) {
+		d->out_of_memory = true;
+		return false;
+	}
 	while (more && !d->out_of_memory) {
 		struct solver s;
 
 		more = false;
-		if (solver_init(&s, d, mode, begin, size)) {
+		if (solver_init(&s, d, mode, begin, size, &described)) {
 			follow_values(&s);
 			more = enter_targets(&s);
 			*ret_complete = is_complete(&s);
@@ -419,6 +561,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		found |= more;
 		code_sweep_reached(d);
 	}
+	described_release(&described);
 	return found;
 }
 
@@ -445,9 +588,11 @@ static bool explore_round(struct discovery *d, enum solver_mode mode, const stru
 	for (uint32_t i = 0; i < count && !d->out_of_memory; i++) {
 		struct explored now;
 
-		if (rva_in(jumps[i], begin, size))
+		if (rva_in(jumps[i], begin, size) || is_plain_tail_call(d, jumps[i]))
 			continue;
 		extent_of(d, jumps[i], &begin, &size);
+		if (!may_read_table(d, begin, size))
+			continue;
 		while (before < d->explored.len && d->explored.data[before].begin.v < begin.v)
 			before++;
 		now = (struct explored){.begin = begin,
@@ -522,20 +667,30 @@ static const struct jump *reached_jump(const struct solver *s, struct rva at)
 static void prove_function(struct discovery *d, const struct function *function,
 			   const struct rva *jumps, uint32_t count)
 {
+	struct described described;
 	struct solver s;
 
-	if (!solver_init(&s, d, PROVE, function->begin, function->size))
+	if (!described_init(&described, function->size)) {
+		d->out_of_memory = true;
 		return;
+	}
+	if (!solver_init(&s, d, PROVE, function->begin, function->size, &described)) {
+		described_release(&described);
+		return;
+	}
 	follow_values(&s);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct jump *jump = reached_jump(&s, jumps[i]);
 
+		if (is_plain_tail_call(d, jumps[i]))
+			continue;
 		if (!jump || !jump->solved)
 			discovery_doubt(d, jumps[i], PIN_UNSOLVED_JUMP);
 		else if (jump->target.kind == VALUE_TARGET)
 			add_table(&s, jump);
 	}
 	solver_release(&s);
+	described_release(&described);
 }
 
 void jump_tables_prove(struct discovery *d)
@@ -554,7 +709,7 @@ void jump_tables_prove(struct discovery *d)
 		const struct function *f;
 
 		end = i + 1;
-		if (id == NO_FUNCTION)
+		if (id == NO_FUNCTION || is_plain_tail_call(d, jumps[i]))
 			continue;
 		f = &d->graph->functions.data[id];
 		while (end < d->computed_jumps.len && rva_in(jumps[end], f->begin, f->size))

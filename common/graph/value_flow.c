@@ -327,10 +327,7 @@ static void compare(struct flow_state *state, struct rva at, const struct insn_d
 	state->compared_constant = (uint32_t)detail->source.value;
 }
 
-/* In a loop the instruction at `at` makes its ids again, for other values: what
- * it made the last time and still stands elsewhere gets ids of its own, and the
- * facts about it go. */
-static void retire_ids(struct flow_state *state, struct rva at)
+void flow_state_retire(struct flow_state *state, struct rva at)
 {
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		if (state->registers[r].id >> 16 == at.v)
@@ -363,7 +360,6 @@ void flow_state_step(struct flow_state *state, struct rva at, const struct insn 
 {
 	const struct operand *target = &detail->target;
 
-	retire_ids(state, at);
 	if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT) {
 		after_call(state, at);
 		state->compared = false;
@@ -490,6 +486,8 @@ bool flow_state_join(struct flow_state *into, const struct flow_state *from, str
 {
 	bool changed = false;
 
+	if (memcmp(into, from, sizeof(*into)) == 0)
+		return false;
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		changed |= join_value(&into->registers[r], &from->registers[r],
 				      made_id(at, WHAT_JOIN | r));

@@ -64,6 +64,11 @@ void flow_state_entry(struct flow_state *state, uint64_t id);
 /* Nothing is known. */
 void flow_state_unknown(struct flow_state *state, uint64_t id);
 
+/* To be called before flow_state_step when the instruction at `at` has acted before:
+ * in a loop it makes the same ids again, for other values.  What it made the last time
+ * and still stands elsewhere gets ids of its own, and the facts about it go. */
+void flow_state_retire(struct flow_state *state, struct rva at);
+
 /* Lets the instruction at `at` act on the state. */
 void flow_state_step(struct flow_state *state, struct rva at, const struct insn *insn,
 		     const struct insn_detail *detail);
