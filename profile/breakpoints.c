@@ -35,8 +35,21 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* Writes the function starts of an image as the debugger reads them.  Bytes that
- * are not understood have no start: an int3 there could be in the middle of data. */
+/* Whether an int3 at the function's start is safe: not when it may be no code, or
+ * not the start of an instruction, or is read as data.  (The lists of constructors
+ * that mingw-w64 lays behind the code look like functions of zero bytes.) */
+static bool may_break(const struct db_function *function)
+{
+	static const enum pin_reason doubts[] = {PIN_UNKNOWN_BYTES, PIN_UNDECODED, PIN_OVERLAP,
+						 PIN_READ_AS_DATA};
+
+	for (size_t i = 0; i < sizeof(doubts) / sizeof(doubts[0]); i++)
+		if (has_word(function->pins, pin_reason_name(doubts[i])))
+			return false;
+	return true;
+}
+
+/* Writes the function starts of an image as the debugger reads them. */
 static enum status write_starts(struct debug_image *image,
 				const struct db_image_functions *known, struct diag *diag)
 {
@@ -52,8 +65,7 @@ static enum status write_starts(struct debug_image *image,
 		const struct db_function *f = &known->functions[i];
 		const uint8_t *byte = image_bytes(&image->image, f->rva, 1);
 
-		if (byte && image_is_code(&image->image, f->rva) &&
-		    !has_word(f->pins, pin_reason_name(PIN_UNKNOWN_BYTES)))
+		if (byte && image_is_code(&image->image, f->rva) && may_break(f))
 			p += sprintf(p, "%" PRIx32 " %02x\n", f->rva.v, *byte);
 	}
 	status = file_write(image->starts, text, (size_t)(p - text), true, diag);
@@ -167,6 +179,7 @@ enum status breakpoints_command(struct tool *tool, int argc, char **argv, struct
 			    "watch this image; may be given more than once",
 			    .required = true),
 		OPTIONS_RUN(&run),
+		OPTION_COMMAND_OUTPUT(&run),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {

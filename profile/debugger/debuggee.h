@@ -43,6 +43,7 @@ struct debuggee {
 	struct debuggee *next;
 	DWORD pid;
 	HANDLE process;       /* the system closes it when the process ends */
+	uint64_t ntdll;       /* VA of its ntdll.dll; 0: not loaded yet */
 	bool greeted;         /* the initial breakpoint was seen */
 	struct module *modules;
 	/* The last access violation that was taken for a lost race. */

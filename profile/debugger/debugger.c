@@ -27,6 +27,7 @@
 #include "debuggee.h"
 #include "event_log.h"
 #include "page_guards.h"
+#include "software_exception.h"
 #include "start_breakpoints.h"
 
 /* mingw-w64's start-up code would expand * and ? in our arguments. */
@@ -250,8 +251,11 @@ static void dll_loaded(struct debugger *d, struct debuggee *debuggee,
 
 	if (info->hFile)
 		CloseHandle(info->hFile);
-	if (known && debuggee)
-		image_loaded(d, debuggee, (uint64_t)(uintptr_t)info->lpBaseOfDll);
+	if (!known || !debuggee)
+		return;
+	if (debuggee->ntdll == 0 && _wcsicmp(base_name(d->path), L"ntdll.dll") == 0)
+		debuggee->ntdll = (uint64_t)(uintptr_t)info->lpBaseOfDll;
+	image_loaded(d, debuggee, (uint64_t)(uintptr_t)info->lpBaseOfDll);
 }
 
 static void dll_unloaded(struct debugger *d, struct debuggee *debuggee,
@@ -297,7 +301,8 @@ static DWORD exception_raised(struct debugger *d, struct debuggee *debuggee, DWO
 		return DBG_EXCEPTION_NOT_HANDLED;
 	ours = d->breakpoints ? start_breakpoints_take(debuggee, thread, exception, &d->log)
 			      : page_guards_take(debuggee, thread, exception, &d->log);
-	if (ours || initial_breakpoint(debuggee, exception))
+	if (ours || initial_breakpoint(debuggee, exception) ||
+	    software_exception_deliver(debuggee, thread, info))
 		return DBG_CONTINUE;
 	return DBG_EXCEPTION_NOT_HANDLED;
 }

@@ -7,6 +7,7 @@ PROFILE is appulse-profile, FIXTURES the folder of the built fixtures.  page_wal
 prints the RVA of each function of page_steps.dll in the order of its first call;
 each has a page of its own.  What the tool stores must be just that.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -25,7 +26,9 @@ FIXTURES = pathlib.Path(sys.argv[2])
 DEBUGGER = pathlib.Path(PROFILE).parent / 'debugger' / 'appulse-debugger.exe'
 DLL, EXE = 'page_steps.dll', 'page_walker.exe'
 SECONDS = 120
-UNREADABLE = 'unknown-bytes'  # docs/pin-reasons.md
+# Programs that throw through many frames, in folders of the fixtures.
+EXCEPTIONS = [('cxx_exceptions', 'cxx_exceptions/gcc-O2'), ('seh', 'seh/clang-O2')]
+DOUBTS = ('unknown-bytes', 'undecoded', 'overlapping-code', 'read-as-data')
 
 
 def setUpModule():
@@ -84,6 +87,11 @@ class Case(unittest.TestCase):
             shutil.copy(FIXTURES / name, self.folder / name)
         self.environment = dict(ENVIRONMENT, TMPDIR=str(self.temporary))
 
+    def stage(self, fixture):
+        """Lays the files of a fixture beside the others."""
+        for path in fixture.iterdir():
+            shutil.copy(path, self.folder / path.name)
+
     def run_words(self, words, **more):
         return subprocess.run([str(word) for word in words], cwd=self.folder, text=True,
                               env=self.environment, timeout=SECONDS,
@@ -105,7 +113,7 @@ class Case(unittest.TestCase):
         return json.loads(got.stdout), got.stderr
 
     def query(self, sql, *values):
-        with sqlite3.connect(self.folder / 't.db') as db:
+        with contextlib.closing(sqlite3.connect(self.folder / 't.db')) as db, db:
             db.execute('PRAGMA foreign_keys = ON')
             return db.execute(sql, values).fetchall()
 
@@ -176,6 +184,16 @@ class Pages(Case):
         self.assertEqual(plain.stdout.count('exception'), 6)
         self.assertEqual(output.split('appulse')[0], plain.stdout)
         self.assertEqual(got['exit_code'], 0)
+
+    def test_exceptions_of_many_kinds(self):
+        for name, folder in EXCEPTIONS:
+            self.stage(FIXTURES / folder)
+            plain = self.run_words(['wine', name + '.exe'])
+            got, output = self.profile_json('pages', program=name + '.exe',
+                                            image=name + '.dll')
+            self.assertGreater(plain.stdout.count('\n'), 3)
+            self.assertEqual(output.split('appulse')[0], plain.stdout)
+            self.assertEqual(got['command_exit']['code'], plain.returncode)
 
     def test_small_file_alignment(self):
         shutil.copy(FIXTURES / 'page_steps_512.dll', self.folder / DLL)
@@ -286,6 +304,24 @@ class Pages(Case):
         self.assertEqual(self.query('SELECT exit FROM runs'), [('unknown',)])
 
 
+def table_functions(content):
+    """Begins of the function table's primary entries."""
+    pe = struct.unpack_from('<I', content, 60)[0]
+    count, optional = struct.unpack_from('<H12xH', content, pe + 6)
+    sections = [struct.unpack_from('<8xIIII', content, pe + 24 + optional + 40 * i)
+                for i in range(count)]
+
+    def offset(rva):
+        [found] = [rva - begin + raw for _, begin, size, raw in sections
+                   if begin <= rva < begin + size]
+        return found
+
+    table, size = struct.unpack_from('<II', content, pe + 24 + 112 + 3 * 8)
+    entries = struct.iter_unpack('<III', content[offset(table):offset(table) + size])
+    return [begin for begin, _, unwind in entries
+            if not content[offset(unwind)] >> 3 & 4]  # UNW_FLAG_CHAININFO
+
+
 def text_pages(content):
     """Pages of the first section, read as a stranger would."""
     pe = struct.unpack_from('<I', content, 60)[0]
@@ -310,12 +346,13 @@ class Breakpoints(Case):
         self.profile('pages', 'race')
         Breakpoints.functions = steps(self.plain('race').stdout)
         [(image,)] = self.query('SELECT id FROM images')
-        for rva in self.functions:
-            self.query('INSERT INTO functions(image, rva, size, movable) VALUES(?, ?, 8, 1)',
-                       image, rva)
+        for n, rva in enumerate(self.functions):
+            self.query('INSERT INTO functions(image, rva, size, movable, pins) '
+                       'VALUES(?, ?, 8, 0, ?)', image, rva, 'user,code-constant')
             # In the middle of an instruction: to be left alone.
             self.query('INSERT INTO functions(image, rva, size, movable, pins) '
-                       'VALUES(?, ?, 1, 0, ?)', image, rva + 1, 'undecoded,' + UNREADABLE)
+                       'VALUES(?, ?, 1, 0, ?)', image, rva + 1,
+                       'user,' + DOUBTS[n % len(DOUBTS)])
         self.query('DELETE FROM runs')
         self.query('PRAGMA wal_checkpoint(TRUNCATE)')
 
@@ -346,6 +383,23 @@ class Breakpoints(Case):
     def test_the_program_s_own_exceptions_are_its_own(self):
         _, output = self.profile_json('breakpoints', 'faults')
         self.assertEqual(output.split('appulse')[0], self.plain('faults').stdout)
+
+    def test_exceptions_of_many_kinds(self):
+        for name, folder in EXCEPTIONS:
+            self.stage(FIXTURES / folder)
+            self.profile('pages', program=name + '.exe', image=name + '.dll')
+            [(image,)] = self.query('SELECT id FROM images WHERE name = ?', name + '.dll')
+            functions = table_functions((self.folder / (name + '.dll')).read_bytes())
+            for rva in functions:
+                self.query('INSERT INTO functions(image, rva, size, movable) '
+                           'VALUES(?, ?, 1, 1)', image, rva)
+            plain = self.run_words(['wine', name + '.exe'])
+            got, output = self.profile_json('breakpoints', program=name + '.exe',
+                                            image=name + '.dll')
+            self.assertEqual(output.split('appulse')[0], plain.stdout)
+            self.assertEqual(got['command_exit']['code'], plain.returncode)
+            self.assertGreater(got['images'][0]['touched_functions'], 5)
+            self.assertEqual(got['images'][0]['planted_functions'], len(functions))
 
     def test_an_image_without_functions(self):
         self.query('DELETE FROM functions')
