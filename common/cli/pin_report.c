@@ -13,8 +13,13 @@ void pin_report_make(const struct graph *graph, struct pin_report *ret_report)
 	for (uint32_t i = 0; i < graph->functions.len; i++) {
 		const struct function *f = &graph->functions.data[i];
 
-		ret_report->functions++;
 		ret_report->bytes += f->size;
+		if (f->kind == FUNCTION_BYTES) {
+			ret_report->unknown.functions++;
+			ret_report->unknown.bytes += f->size;
+			continue;
+		}
+		ret_report->functions++;
 		for (unsigned r = 0; r < PIN_REASON_COUNT; r++) {
 			if (!(f->pins >> r & 1))
 				continue;
@@ -52,6 +57,8 @@ void pin_report_put(const struct pin_report *report, struct result *result, json
 	result_put_count(result, object, "movable_functions", report->movable_functions);
 	result_put_count(result, object, "bytes", report->bytes);
 	result_put_count(result, object, "movable_bytes", report->movable_bytes);
+	result_put_count(result, object, "unknown_places", report->unknown.functions);
+	result_put_count(result, object, "unknown_bytes", report->unknown.bytes);
 	array = result_put_array(result, object, "pins");
 	for (unsigned r = 0; r < PIN_REASON_COUNT; r++)
 		put_count(result, array, pin_reason_name(r), &report->reasons[r]);
@@ -76,6 +83,10 @@ void pin_report_print(const struct pin_report *report, FILE *to)
 	for (unsigned r = 0; r < PIN_REASON_COUNT; r++)
 		print_count(to, pin_reason_name(r), &report->reasons[r]);
 	print_count(to, joined_name, &report->joined);
+	if (report->unknown.functions)
+		fprintf(to, "  not understood: %s places, %s bytes\n",
+			human_count(report->unknown.functions).text,
+			human_count(report->unknown.bytes).text);
 }
 
 void pin_names(const struct graph *graph, uint32_t function, char *ret_text, unsigned size)

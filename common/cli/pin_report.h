@@ -11,16 +11,17 @@ struct pin_count {
 };
 
 struct pin_report {
-	uint32_t functions, movable_functions;
-	uint64_t bytes, movable_bytes; /* of all functions, of those whose block may move */
+	uint32_t functions, movable_functions; /* without places that are no functions */
+	uint64_t bytes, movable_bytes; /* all that is not padding; what may move of it */
 	struct pin_count reasons[PIN_REASON_COUNT];
 	struct pin_count joined; /* pinned only because their block holds a pinned function */
+	struct pin_count unknown; /* places in code sections that are not understood */
 };
 
 void pin_report_make(const struct graph *graph, struct pin_report *ret_report);
 
-/* Puts "functions", "movable_functions", "bytes", "movable_bytes" and "pins" (a
- * list of reason, functions, bytes) into `object`. */
+/* Puts "functions", "movable_functions", "bytes", "movable_bytes", "unknown_places",
+ * "unknown_bytes" and "pins" (a list of reason, functions, bytes) into `object`. */
 void pin_report_put(const struct pin_report *report, struct result *result, json_t *object);
 
 /* Prints lines for people: the movable shares, then a line for each reason. */

@@ -73,11 +73,27 @@ static void find_field(const ZydisDecodedInstruction *zi, struct insn *insn)
 	}
 }
 
+/* Whether the instruction's immediate can end up as a part of an address: moved,
+ * pushed, or added.  A mask, a bound, a factor or a subtrahend cannot. */
+static bool passes_immediate_on(const ZydisDecodedInstruction *zi)
+{
+	switch (zi->mnemonic) {
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_IMUL:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_TEST:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* Immediates and displacements of 32 bits and more that are not PC-relative:
  * they may be addresses in disguise. */
 static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
 {
-	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative)
+	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative && passes_immediate_on(zi))
 		insn->constants[insn->constant_count++] = zi->raw.imm[0].value.u;
 	if (zi->raw.disp.size >= 32 && !is_rip_relative(zi))
 		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;

@@ -43,8 +43,9 @@ struct insn {
 	                       * extended, or into a register from an indexed place */
 	bool jump_memory;     /* an indirect jump or call through [rip + disp32] */
 	int32_t relative;     /* the field's value: bytes from the instruction's end */
-	uint8_t constant_count; /* constants that are not PC-relative: up to 2 */
-	uint64_t constants[2];  /* 32- and 64-bit immediates and displacements */
+	uint8_t constant_count; /* constants that may be a part of an address: up to 2 */
+	uint64_t constants[2];  /* 32- and 64-bit immediates that are passed on, and
+	                         * displacements; none that is PC-relative */
 };
 
 /* Decodes the instruction at `bytes`; false when there is none within `size`. */

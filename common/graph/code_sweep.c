@@ -82,13 +82,10 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 		return;
 	case FIELD_ADDRESS:
 		ref.kind = REF_ADDRESS;
-		if (state) {
-			*state |= CODE_LABEL;
-			if (!vec_push(&d->taken_labels, ref.target))
-				d->out_of_memory = true;
-		} else if (!vec_push(&d->data_labels, ref.target)) {
+		if (state)
+			discovery_take(d, ref.target);
+		else if (!vec_push(&d->data_labels, ref.target))
 			d->out_of_memory = true;
-		}
 		break;
 	default:
 		ref.kind = REF_MEMORY;
@@ -303,13 +300,34 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 		sweep_code(d, hole);
 }
 
+/* Whether code seems to begin at `label`: it decodes up to where control ends, and
+ * nothing of it is read as data.  Bytes whose address is taken may be anything: GNU ld
+ * puts the lists of constructors into the text. */
+static bool seems_code(const struct discovery *d, struct rva label)
+{
+	const struct code_range *range = discovery_range(d, label);
+	uint32_t at = label.v - range->begin.v;
+
+	while (at < range->size && (range->map[at] & CODE_STATE) == CODE_UNKNOWN) {
+		struct insn insn;
+
+		if (!insn_decode(range->bytes + at, range->size - at, &insn) ||
+		    !fits(range, at, insn.length) || (range->map[at] & CODE_DATA))
+			return false;
+		at += insn.length;
+		if (!goes_on(&insn))
+			return true;
+	}
+	return at < range->size && (range->map[at] & CODE_STATE) == CODE_START;
+}
+
 void code_sweep_taken(struct discovery *d)
 {
 	for (uint32_t i = 0; i < d->taken_labels.len && !d->out_of_memory; i++) {
 		struct rva label = d->taken_labels.data[i];
-		uint8_t state = *discovery_state(d, label) & (CODE_STATE | CODE_DATA);
+		uint8_t state = *discovery_state(d, label) & CODE_STATE;
 
-		if (state == CODE_UNKNOWN || state == CODE_START)
+		if (state == CODE_START || (state == CODE_UNKNOWN && seems_code(d, label)))
 			discovery_enter(d, label, !discovery_table_entry(d, label));
 		code_sweep_reached(d);
 	}

@@ -44,8 +44,8 @@ struct discovery {
 	VEC(struct rva) computed_jumps;  /* jumps through a register */
 	VEC(struct rva) entry_loads;     /* instructions that may read a jump table's entry */
 	VEC(struct explored) explored;   /* ascending */
-	VEC(struct rva) taken_labels;    /* places in code whose address lea takes: code, or
-	                                  * a table; decoded only when no table is there */
+	VEC(struct rva) taken_labels;    /* places in code whose address lea or a relocated
+	                                  * pointer takes */
 	VEC(struct code_constant) constants;
 	VEC(struct short_branch) short_branches;
 	VEC(struct doubt) doubts;
@@ -66,6 +66,10 @@ void discovery_ref(struct discovery *d, struct ref ref);
 /* Says that control may enter at `rva`: it will be decoded.  With `function` it
  * is the start of a function as well. */
 void discovery_enter(struct discovery *d, struct rva rva, bool function);
+
+/* Says that something takes the address `rva` in code: code begins there, a jump
+ * table, or data; code_sweep_taken decides. */
+void discovery_take(struct discovery *d, struct rva rva);
 
 /* Reads the image's tables: references in them, and code that they name. */
 enum status table_refs_add(struct discovery *d);

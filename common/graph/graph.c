@@ -58,6 +58,13 @@ void discovery_enter(struct discovery *d, struct rva rva, bool function)
 		d->out_of_memory = true;
 }
 
+void discovery_take(struct discovery *d, struct rva rva)
+{
+	*discovery_state(d, rva) |= CODE_LABEL;
+	if (!vec_push(&d->taken_labels, rva))
+		d->out_of_memory = true;
+}
+
 const struct runtime_function *discovery_table_entry(const struct discovery *d, struct rva rva)
 {
 	const struct function_table *table = &d->graph->tables.functions;

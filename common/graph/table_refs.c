@@ -11,8 +11,9 @@ static bool in_function_table(const struct discovery *d, struct rva rva)
 	return discovery_table_entry(d, rva) != NULL;
 }
 
-/* A field at `site` leads to `target`; when that is code, it is a reference and
- * control may enter there. */
+/* A field at `site` leads to `target`; when that is code, it is a reference.  An RVA
+ * in a table of the image says that control may enter there; a relocated word only
+ * that its address is taken. */
 static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 			enum ref_kind kind, uint8_t size)
 {
@@ -22,7 +23,10 @@ static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 	if (!discovery_range(d, target))
 		return;
 	discovery_ref(d, ref);
-	discovery_enter(d, target, !in_function_table(d, target));
+	if (kind == REF_RVA)
+		discovery_enter(d, target, !in_function_table(d, target));
+	else
+		discovery_take(d, target);
 }
 
 static void set_boundary(struct discovery *d, struct rva rva, uint8_t flags)
@@ -89,6 +93,16 @@ static void add_relocated_pointers(struct discovery *d)
 	}
 }
 
+/* Their words are relocated, so they are references already. */
+static void enter_tls_callbacks(struct discovery *d)
+{
+	const struct tls *tls = &d->graph->tables.tls;
+
+	for (uint32_t i = 0; i < tls->count; i++)
+		discovery_enter(d, tls->callbacks[i].target,
+				!in_function_table(d, tls->callbacks[i].target));
+}
+
 static void add_guard_table(struct discovery *d, const struct guard_table *table)
 {
 	for (uint32_t i = 0; i < table->count; i++) {
@@ -152,6 +166,7 @@ enum status table_refs_add(struct discovery *d)
 		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,
 			    REF_RVA, 4);
 	add_relocated_pointers(d);
+	enter_tls_callbacks(d);
 	add_exports(d);
 	add_guard_table(d, &config->functions);
 	add_guard_table(d, &config->long_jumps);
