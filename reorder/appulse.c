@@ -1,0 +1,31 @@
+/* appulse: all of it in one command, and a front for the other tools. */
+#include "cli/tool.h"
+#include "driver_commands.h"
+
+int main(int argc, char **argv)
+{
+	static const struct subcommand subcommands[] = {
+		{"optimize", "all in one: profile a command, relink its images",
+		 optimize_command},
+		{"restore", "put back what a killed 'optimize' left swapped",
+		 restore_command},
+		{"instrument", "appulse-instrument: add first-touch probes", front_command},
+		{"profile", "appulse-profile: record what programs touch", front_command},
+		{"reorder", "appulse-reorder: relink in the order of a profile",
+		 front_command},
+	};
+	struct tool tool = {
+		.name = "appulse",
+		.description =
+			"Makes Windows programs start faster: relinks their images so that "
+			"the "
+			"functions that a start touches lie together, in the order of "
+			"their first "
+			"touch. No source, no symbols and no linker are needed.\n\n"
+			"To begin: appulse optimize --image app.dll -- wine app.exe ARG",
+		.subcommands = subcommands,
+		.subcommand_count = sizeof(subcommands) / sizeof(*subcommands),
+	};
+
+	return tool_main(&tool, argc, argv);
+}
