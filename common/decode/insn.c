@@ -297,6 +297,15 @@ static uint16_t written_registers(const ZydisDecodedInstruction *zi,
 	return written;
 }
 
+static bool writes_memory(const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *operands)
+{
+	for (unsigned i = 0; i < zi->operand_count; i++)
+		if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			return true;
+	return false;
+}
+
 bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 		   struct insn_detail *ret_detail)
 {
@@ -315,6 +324,7 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 		ret_detail->op = OP_CONDITIONAL_MOVE;
 	ret_detail->condition = (uint8_t)condition_of(zi.mnemonic);
 	ret_detail->written = written_registers(&zi, operands);
+	ret_detail->writes_memory = writes_memory(&zi, operands);
 	ret_detail->changes_flags = zi.cpu_flags &&
 				    (zi.cpu_flags->modified | zi.cpu_flags->set_0 |
 				     zi.cpu_flags->set_1 | zi.cpu_flags->undefined);

@@ -97,6 +97,7 @@ struct insn_detail {
 	uint8_t condition; /* enum insn_condition */
 	uint16_t written;  /* general registers changed in whole or part, bit r */
 	bool changes_flags; /* any of the status flags */
+	bool writes_memory; /* by any operand; a push does */
 	struct operand target, source; /* explicit operands; for OP_COMPARE left and right */
 };
 

@@ -24,7 +24,8 @@ static uint64_t made_id(struct rva at, unsigned what)
 	return (uint64_t)at.v << 16 | what << 4;
 }
 
-enum { WHAT_JOIN = 0x100, WHAT_SLOT = 0x200, WHAT_LOAD = 0x300, WHAT_OLD = 0x400 };
+enum { WHAT_JOIN = 0x100, WHAT_SLOT = 0x200, WHAT_LOAD = 0x300, WHAT_OLD = 0x400,
+       WHAT_STORED = 0x500 };
 
 static struct value fresh(enum value_kind kind, uint64_t id)
 {
@@ -115,6 +116,21 @@ static void forget_slots(struct flow_state *state, uint8_t base)
 	for (int i = 0; i < FLOW_SLOTS; i++)
 		if (state->slots[i].base == base)
 			state->slots[i].base = 0;
+}
+
+/* Something may have written to any local variable whose address is known elsewhere:
+ * what a variable holds is another value now.  Addresses and what is being computed
+ * from a table are the compiler's own and no variable. */
+static void forget_variables(struct flow_state *state, struct rva at)
+{
+	for (unsigned i = 0; i < FLOW_SLOTS; i++) {
+		struct value *value = &state->slots[i].value;
+
+		if (value->kind == VALUE_COMPUTED || value->kind == VALUE_WHOLE) {
+			value->id = made_id(at, WHAT_STORED | i);
+			value->width = 8;
+		}
+	}
 }
 
 static const struct value *register_value(const struct flow_state *state, uint8_t reg)
@@ -355,6 +371,21 @@ static void after_call(struct flow_state *state, struct rva at)
 	}
 }
 
+/* A write to memory.  It may overlap any variable; a whole move into a slot is the
+ * one that we can follow. */
+static void store(struct flow_state *state, struct rva at, const struct insn_detail *detail)
+{
+	struct value value = fresh(VALUE_COMPUTED, made_id(at, WHAT_SLOT));
+	bool followed = is_slot(&detail->target) && detail->op == OP_MOVE &&
+			detail->target.size >= 4;
+
+	if (followed)
+		value = operand_value(state, at, &detail->source);
+	forget_variables(state, at);
+	if (followed || (is_slot(&detail->target) && find_slot(state, &detail->target)))
+		set_slot(state, &detail->target, value);
+}
+
 void flow_state_step(struct flow_state *state, struct rva at, const struct insn *insn,
 		     const struct insn_detail *detail)
 {
@@ -362,6 +393,7 @@ void flow_state_step(struct flow_state *state, struct rva at, const struct insn 
 
 	if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT) {
 		after_call(state, at);
+		forget_variables(state, at);
 		state->compared = false;
 		return;
 	}
@@ -371,16 +403,8 @@ void flow_state_step(struct flow_state *state, struct rva at, const struct insn 
 	}
 	if (detail->changes_flags)
 		state->compared = false;
-	if (is_slot(target)) {
-		struct value value = fresh(VALUE_COMPUTED, made_id(at, WHAT_SLOT));
-
-		if (detail->op == OP_MOVE && target->size >= 4)
-			value = operand_value(state, at, &detail->source);
-		if (insn->flow == FLOW_NEXT && detail->op != OP_OTHER)
-			set_slot(state, target, value);
-		else if (find_slot(state, target))
-			set_slot(state, target, value);
-	}
+	if (detail->writes_memory)
+		store(state, at, detail);
 	if (detail->op != OP_OTHER && target->kind == OPERAND_REGISTER &&
 	    target->reg < REGISTER_COUNT) {
 		state->registers[target->reg] = result_of(state, at, insn, detail);
