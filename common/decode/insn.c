@@ -209,10 +209,18 @@ static bool is_high_byte(ZydisRegister reg)
 	return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
 }
 
+/* Whether general registers and the displacement give the whole address. */
+static bool is_plain_place(const ZydisDecodedOperand *zo)
+{
+	return zo->mem.segment != ZYDIS_REGISTER_FS && zo->mem.segment != ZYDIS_REGISTER_GS &&
+	       (zo->mem.index == ZYDIS_REGISTER_NONE ||
+		register_number(zo->mem.index) != REGISTER_NONE);
+}
+
 static void describe_operand(const ZydisDecodedOperand *zo, struct operand *operand)
 {
 	memset(operand, 0, sizeof(*operand));
-	operand->size = (uint8_t)(zo->size / 8);
+	operand->size = (uint8_t)(zo->size / 8 <= 64 ? zo->size / 8 : 0);
 	operand->reg = operand->base = operand->index = REGISTER_NONE;
 	switch (zo->type) {
 	case ZYDIS_OPERAND_TYPE_REGISTER:
@@ -222,6 +230,8 @@ static void describe_operand(const ZydisDecodedOperand *zo, struct operand *oper
 		break;
 	case ZYDIS_OPERAND_TYPE_MEMORY:
 		operand->kind = OPERAND_MEMORY;
+		if (!is_plain_place(zo))
+			break;
 		operand->base = register_number(zo->mem.base);
 		operand->index = register_number(zo->mem.index);
 		operand->scale = zo->mem.scale;
@@ -251,12 +261,18 @@ static enum insn_op op_of(ZydisMnemonic mnemonic)
 		return OP_LEA;
 	case ZYDIS_MNEMONIC_ADD:
 		return OP_ADD;
+	case ZYDIS_MNEMONIC_SUB:
+		return OP_SUBTRACT;
 	case ZYDIS_MNEMONIC_AND:
 		return OP_AND;
 	case ZYDIS_MNEMONIC_SHL:
 		return OP_SHIFT_LEFT;
 	case ZYDIS_MNEMONIC_CMP:
 		return OP_COMPARE;
+	case ZYDIS_MNEMONIC_PUSH:
+		return OP_PUSH;
+	case ZYDIS_MNEMONIC_POP:
+		return OP_POP;
 	default:
 		return OP_OTHER;
 	}
@@ -297,13 +313,23 @@ static uint16_t written_registers(const ZydisDecodedInstruction *zi,
 	return written;
 }
 
-static bool writes_memory(const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *operands)
+static enum insn_store store_of(const ZydisDecodedInstruction *zi,
+				const ZydisDecodedOperand *operands)
 {
-	for (unsigned i = 0; i < zi->operand_count; i++)
-		if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			return true;
-	return false;
+	enum insn_store store = STORE_NONE;
+
+	if (zi->meta.category == ZYDIS_CATEGORY_CALL || zi->mnemonic == ZYDIS_MNEMONIC_PUSH)
+		return STORE_NONE;
+	for (unsigned i = 0; i < zi->operand_count; i++) {
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+		    !(operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (i > 0 || operands[i].visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT ||
+		    operands[i].size == 0 || operands[i].size / 8 > 64)
+			return STORE_OTHER;
+		store = STORE_TARGET;
+	}
+	return store;
 }
 
 bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
@@ -324,7 +350,7 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 		ret_detail->op = OP_CONDITIONAL_MOVE;
 	ret_detail->condition = (uint8_t)condition_of(zi.mnemonic);
 	ret_detail->written = written_registers(&zi, operands);
-	ret_detail->writes_memory = writes_memory(&zi, operands);
+	ret_detail->store = (uint8_t)store_of(&zi, operands);
 	ret_detail->changes_flags = zi.cpu_flags &&
 				    (zi.cpu_flags->modified | zi.cpu_flags->set_0 |
 				     zi.cpu_flags->set_1 | zi.cpu_flags->undefined);

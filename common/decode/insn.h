@@ -64,10 +64,13 @@ enum insn_op {
 	OP_SIGN_EXTEND, /* movsx, movsxd, cdqe (register to itself) */
 	OP_LEA,
 	OP_ADD,
+	OP_SUBTRACT,
 	OP_AND,
 	OP_SHIFT_LEFT,
 	OP_CONDITIONAL_MOVE, /* cmovcc */
 	OP_COMPARE,
+	OP_PUSH, /* `target` goes to the stack */
+	OP_POP,  /* `target` comes from the stack */
 };
 
 /* Condition of a FLOW_BRANCH that bounds an unsigned value, as far as needed. */
@@ -79,15 +82,25 @@ enum insn_condition {
 	CONDITION_BELOW_EQUAL,    /* jbe */
 };
 
+/* What an instruction writes to memory, the return address of a call and what push
+ * writes left out. */
+enum insn_store {
+	STORE_NONE,
+	STORE_TARGET, /* the place that `target` names, no more than its size */
+	STORE_OTHER,  /* more, or elsewhere */
+};
+
 enum operand_kind { OPERAND_NONE, OPERAND_REGISTER, OPERAND_MEMORY, OPERAND_CONSTANT };
 
 enum { REGISTER_RSP = 4, REGISTER_RBP = 5, REGISTER_COUNT = 16, REGISTER_NONE = 0xff, REGISTER_RIP = 0xfe };
 
 struct operand {
 	uint8_t kind;        /* enum operand_kind */
-	uint8_t size;        /* bytes of the value */
+	uint8_t size;        /* bytes of the value; 0 for more than 64 */
 	uint8_t reg;         /* OPERAND_REGISTER: 0 (rax) to 15 (r15), REGISTER_NONE for others */
-	uint8_t base, index; /* OPERAND_MEMORY: registers, REGISTER_NONE or REGISTER_RIP */
+	/* OPERAND_MEMORY: registers, REGISTER_NONE or REGISTER_RIP.  A place that is not
+	 * named by general registers alone (fs, gs, vectors of indices) has neither. */
+	uint8_t base, index;
 	uint8_t scale;       /* OPERAND_MEMORY: 1, 2, 4, 8; 0 without an index */
 	int64_t value;       /* OPERAND_CONSTANT: the constant; OPERAND_MEMORY: the displacement */
 };
@@ -95,9 +108,9 @@ struct operand {
 struct insn_detail {
 	uint8_t op;        /* enum insn_op */
 	uint8_t condition; /* enum insn_condition */
+	uint8_t store;     /* enum insn_store */
 	uint16_t written;  /* general registers changed in whole or part, bit r */
 	bool changes_flags; /* any of the status flags */
-	bool writes_memory; /* by any operand; a push does */
 	struct operand target, source; /* explicit operands; for OP_COMPARE left and right */
 };
 

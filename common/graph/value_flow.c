@@ -13,6 +13,15 @@
  * by `cmp index, n` and `ja` before, the index in a register or in memory.  Ids
  * carry a comparison's bound from the register that was compared to copies of
  * the same value.
+ *
+ * Memory is only followed on the stack, by place, whichever register names it.  Any
+ * store to an unknown place, and any call, may change a variable whose address the
+ * program has taken, so what stands on the stack is forgotten then.  Addresses taken
+ * by lea are kept but marked (value.survived): a compiler that hoists a table's base
+ * out of a loop spills it into a slot of its own, which nobody else writes.  For
+ * switches it makes entries relative to the table itself, and only for such tables a
+ * marked address is good enough (jump_table.c); relative labels of the program's own
+ * have another base.
  */
 #include "graph/value_flow.h"
 
@@ -24,8 +33,10 @@ static uint64_t made_id(struct rva at, unsigned what)
 	return (uint64_t)at.v << 16 | what << 4;
 }
 
-enum { WHAT_JOIN = 0x100, WHAT_SLOT = 0x200, WHAT_LOAD = 0x300, WHAT_OLD = 0x400,
-       WHAT_STORED = 0x500 };
+/* Of values that are equal to no other. */
+#define NO_ID 0
+
+enum { WHAT_JOIN = 0x100, WHAT_SLOT = 0x200, WHAT_LOAD = 0x300, WHAT_OLD = 0x400 };
 
 static struct value fresh(enum value_kind kind, uint64_t id)
 {
@@ -57,9 +68,9 @@ static void add_fact(struct flow_state *state, uint64_t id, uint32_t bound)
 	for (int i = 0; i < FLOW_FACTS; i++) {
 		struct fact *fact = &state->facts[i];
 
+		/* Both hold; the later is the one that guards a table. */
 		if (fact->bound && fact->id == id) {
-			if (bound < fact->bound)
-				fact->bound = bound;
+			fact->bound = bound;
 			return;
 		}
 	}
@@ -71,71 +82,102 @@ void flow_state_entry(struct flow_state *state, uint64_t id)
 {
 	memset(state, 0, sizeof(*state));
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
-		state->registers[r] = fresh(VALUE_WHOLE, id << 16 | r << 4);
+		state->registers[r] = fresh(r == REGISTER_RSP ? VALUE_STACK : VALUE_WHOLE,
+					    id << 16 | r << 4);
 }
 
 void flow_state_unknown(struct flow_state *state, uint64_t id)
 {
 	flow_state_entry(state, id);
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
-		state->registers[r].kind = VALUE_COMPUTED;
+		if (r != REGISTER_RSP)
+			state->registers[r].kind = VALUE_COMPUTED;
 }
 
-static bool is_slot(const struct operand *operand)
+/* A known place on the stack: `size` bytes, `offset` from the address with id `stack`. */
+struct place {
+	uint64_t stack;
+	int32_t offset;
+	uint8_t size;
+};
+
+static const struct value *register_value(const struct flow_state *state, uint8_t reg)
 {
-	return operand->kind == OPERAND_MEMORY && operand->index == REGISTER_NONE &&
-	       (operand->base == REGISTER_RSP || operand->base == REGISTER_RBP) &&
-	       operand->value >= INT32_MIN && operand->value <= INT32_MAX;
+	return reg < REGISTER_COUNT ? &state->registers[reg] : NULL;
 }
 
-static struct slot *find_slot(struct flow_state *state, const struct operand *operand)
+static bool place_of(const struct flow_state *state, const struct operand *operand,
+		     struct place *ret_place)
+{
+	const struct value *base = register_value(state, operand->base);
+
+	if (operand->kind != OPERAND_MEMORY || operand->index != REGISTER_NONE || !base ||
+	    base->kind != VALUE_STACK || operand->size == 0)
+		return false;
+	*ret_place = (struct place){base->id, (int32_t)(base->table.v + (uint32_t)operand->value),
+				    operand->size};
+	return true;
+}
+
+/* Whether the operand may name the function's own stack.  Where nothing is known, rbp
+ * may be its frame pointer. */
+static bool may_be_stack(const struct flow_state *state, const struct operand *operand)
+{
+	const struct value *base = register_value(state, operand->base);
+	const struct value *index = register_value(state, operand->index);
+
+	return (base && base->kind == VALUE_STACK) || (index && index->kind == VALUE_STACK) ||
+	       (base && operand->base == REGISTER_RBP && base->kind == VALUE_COMPUTED);
+}
+
+/* The lower `size` bytes of a value. */
+static struct value lower_part(struct value value, unsigned size)
+{
+	if (size >= 8)
+		return value;
+	value.id = value.kind == VALUE_STACK ? NO_ID : narrowed_id(&value, size);
+	if (value.width > size)
+		value.width = (uint8_t)size;
+	if (size < 4 || (value.kind != VALUE_SCALED && value.kind != VALUE_ENTRY))
+		value.kind = VALUE_COMPUTED;
+	return value;
+}
+
+static struct slot *find_slot(struct flow_state *state, const struct place *place)
 {
 	for (int i = 0; i < FLOW_SLOTS; i++) {
 		struct slot *slot = &state->slots[i];
 
-		if (slot->base == operand->base && slot->displacement == operand->value)
+		if (slot->size >= place->size && slot->stack == place->stack &&
+		    slot->offset == place->offset)
 			return slot;
 	}
 	return NULL;
 }
 
-static void set_slot(struct flow_state *state, const struct operand *operand,
-		     struct value value)
+static void add_slot(struct flow_state *state, const struct place *place, struct value value)
 {
-	struct slot *slot = find_slot(state, operand);
-
-	if (!slot) {
-		slot = &state->slots[state->next_slot];
-		state->next_slot = (uint8_t)((state->next_slot + 1) % FLOW_SLOTS);
-	}
-	*slot = (struct slot){operand->base, (int32_t)operand->value, value};
+	state->slots[state->next_slot] =
+		(struct slot){place->stack, place->offset, place->size, value};
+	state->next_slot = (uint8_t)((state->next_slot + 1) % FLOW_SLOTS);
 }
 
-static void forget_slots(struct flow_state *state, uint8_t base)
+/* Something was written to `place`, or somewhere when that is NULL. */
+static void forget_slots(struct flow_state *state, const struct place *place)
 {
-	for (int i = 0; i < FLOW_SLOTS; i++)
-		if (state->slots[i].base == base)
-			state->slots[i].base = 0;
-}
+	for (int i = 0; i < FLOW_SLOTS; i++) {
+		struct slot *slot = &state->slots[i];
 
-/* Something may have written to any local variable whose address is known elsewhere:
- * what a variable holds is another value now.  Addresses and what is being computed
- * from a table are the compiler's own and no variable. */
-static void forget_variables(struct flow_state *state, struct rva at)
-{
-	for (unsigned i = 0; i < FLOW_SLOTS; i++) {
-		struct value *value = &state->slots[i].value;
-
-		if (value->kind == VALUE_COMPUTED || value->kind == VALUE_WHOLE) {
-			value->id = made_id(at, WHAT_STORED | i);
-			value->width = 8;
+		if (slot->size && place && slot->stack == place->stack) {
+			if (slot->offset < (int64_t)place->offset + place->size &&
+			    place->offset < (int64_t)slot->offset + slot->size)
+				slot->size = 0;
+		} else if (slot->value.kind == VALUE_ADDRESS) {
+			slot->value.survived = true;
+		} else {
+			slot->size = 0;
 		}
 	}
-}
-
-static const struct value *register_value(const struct flow_state *state, uint8_t reg)
-{
-	return reg < REGISTER_COUNT ? &state->registers[reg] : NULL;
 }
 
 /* The table element that a memory operand means: base + 4 * index. */
@@ -155,6 +197,7 @@ static bool element_of(const struct flow_state *state, const struct operand *ope
 	}
 	if (!base || !index)
 		return false;
+	ret_element->survived = base->survived || index->survived;
 	if (index->kind == VALUE_ADDRESS && operand->scale == 1) {
 		const struct value *swap = base;
 
@@ -176,24 +219,28 @@ static bool element_of(const struct flow_state *state, const struct operand *ope
 /* What a load of `operand` gives. */
 static struct value load(struct flow_state *state, struct rva at, const struct operand *operand)
 {
-	struct value value = fresh(operand->size == 8 ? VALUE_WHOLE : VALUE_COMPUTED,
-				   made_id(at, WHAT_LOAD));
+	struct value value = fresh(VALUE_COMPUTED, made_id(at, WHAT_LOAD));
 	struct value element;
+	struct place place;
 
 	value.width = operand->size;
-	if (is_slot(operand)) {
-		struct slot *slot = find_slot(state, operand);
+	if (place_of(state, operand, &place)) {
+		struct slot *slot = find_slot(state, &place);
 
 		if (slot)
-			return slot->value;
+			return slot->size == place.size ? slot->value
+							: lower_part(slot->value, place.size);
 		value.id = made_id(at, WHAT_SLOT);
-		set_slot(state, operand, value);
+		add_slot(state, &place, value);
 		return value;
 	}
 	if (operand->size == 4 && element_of(state, operand, &element)) {
 		value.kind = VALUE_ENTRY;
 		value.table = element.table;
 		value.bound = element.bound;
+		value.survived = element.survived;
+	} else if (operand->size == 8 && !may_be_stack(state, operand)) {
+		value.kind = VALUE_WHOLE;
 	}
 	return value;
 }
@@ -205,6 +252,9 @@ static struct value operand_value(struct flow_state *state, struct rva at,
 
 	if (operand->kind == OPERAND_MEMORY)
 		return load(state, at, operand);
+	/* A constant of 64 bits is an address under a relocation, or no address. */
+	if (operand->kind == OPERAND_CONSTANT && operand->size == 8)
+		return fresh(VALUE_WHOLE, made_id(at, WHAT_LOAD));
 	value = operand->kind == OPERAND_REGISTER ? register_value(state, operand->reg) : NULL;
 	return value ? *value : fresh(VALUE_COMPUTED, made_id(at, WHAT_LOAD));
 }
@@ -215,6 +265,16 @@ static struct value scaled(const struct flow_state *state, const struct value *i
 	struct value value = fresh(VALUE_SCALED, id);
 
 	value.bound = fact_bound(state, narrowed_id(index, 8));
+	value.survived = index->survived;
+	return value;
+}
+
+/* An address on the stack, `delta` bytes from `base`. */
+static struct value stack_address(const struct value *base, int64_t delta)
+{
+	struct value value = *base;
+
+	value.table = rva_add(base->table, (uint32_t)delta);
 	return value;
 }
 
@@ -232,6 +292,11 @@ static struct value lea_value(const struct flow_state *state, struct rva at,
 	} else if (base && !index && base->kind == VALUE_ADDRESS) {
 		value.kind = VALUE_ADDRESS;
 		value.table = rva_add(base->table, (uint32_t)operand->value);
+		value.survived = base->survived;
+	} else if (base && !index && base->kind == VALUE_STACK) {
+		value = stack_address(base, operand->value);
+	} else if (may_be_stack(state, operand)) {
+		value.kind = VALUE_STACK;
 	} else if (!base && index && operand->scale == 4 && operand->value == 0) {
 		value = scaled(state, index, id);
 	} else if (base && index && element_of(state, operand, &value)) {
@@ -246,6 +311,9 @@ static struct value sum(struct value a, struct value b, uint64_t id)
 {
 	struct value value = fresh(VALUE_COMPUTED, id);
 
+	value.survived = a.survived || b.survived;
+	if (a.kind == VALUE_STACK || b.kind == VALUE_STACK)
+		value.kind = VALUE_STACK;
 	if (b.kind != VALUE_ADDRESS) {
 		struct value swap = a;
 
@@ -258,7 +326,7 @@ static struct value sum(struct value a, struct value b, uint64_t id)
 		value.kind = VALUE_ELEMENT;
 		value.table = b.table;
 		value.bound = a.bound;
-	} else if (a.kind == VALUE_ENTRY) {
+	} else if (a.kind == VALUE_ENTRY && a.width == 8) {
 		value.kind = VALUE_TARGET;
 		value.table = a.table;
 		value.base = b.table;
@@ -267,62 +335,87 @@ static struct value sum(struct value a, struct value b, uint64_t id)
 	return value;
 }
 
+static struct value extended(struct flow_state *state, struct rva at,
+			     const struct insn_detail *detail, uint64_t id)
+{
+	const struct operand *source = &detail->source;
+	struct value value = operand_value(state, at, source);
+
+	if (detail->op == OP_ZERO_EXTEND) {
+		value = lower_part(value, source->size);
+		value.kind = VALUE_COMPUTED;
+	} else if (source->size < 4) {
+		value = fresh(VALUE_COMPUTED, id);
+	} else {
+		if (value.kind != VALUE_ENTRY)
+			value.kind = VALUE_COMPUTED;
+		value.width = 8;
+	}
+	return value;
+}
+
+/* add and sub: of a constant to an address, or of two values. */
+static struct value added(struct flow_state *state, struct rva at,
+			  const struct insn_detail *detail, uint64_t id)
+{
+	const struct operand *source = &detail->source;
+	struct value old = state->registers[detail->target.reg];
+	int64_t delta = detail->op == OP_ADD ? source->value : -source->value;
+
+	if (detail->target.size != 8)
+		return fresh(VALUE_COMPUTED, id);
+	if (source->kind != OPERAND_CONSTANT && detail->op == OP_ADD)
+		return sum(old, operand_value(state, at, source), id);
+	if (source->kind == OPERAND_CONSTANT && old.kind == VALUE_STACK)
+		return stack_address(&old, delta);
+	if (source->kind == OPERAND_CONSTANT && old.kind == VALUE_ADDRESS) {
+		old.table = rva_add(old.table, (uint32_t)delta);
+		return old;
+	}
+	return fresh(old.kind == VALUE_STACK ? VALUE_STACK : VALUE_COMPUTED, id);
+}
+
+/* One of two whole pointers is a whole pointer. */
+static struct value either(const struct value *a, const struct value *b, uint64_t id)
+{
+	if (a->kind == VALUE_STACK || b->kind == VALUE_STACK)
+		return fresh(VALUE_STACK, id);
+	return fresh(is_whole(a) && is_whole(b) ? VALUE_WHOLE : VALUE_COMPUTED, id);
+}
+
 /* The value that an instruction writes into its target register. */
 static struct value result_of(struct flow_state *state, struct rva at, const struct insn *insn,
 			      const struct insn_detail *detail)
 {
 	const struct operand *target = &detail->target, *source = &detail->source;
 	uint64_t id = made_id(at, target->reg & 15u);
-	struct value value = fresh(VALUE_COMPUTED, id), old;
+	struct value value = fresh(VALUE_COMPUTED, id), other;
 
 	switch (detail->op) {
 	case OP_MOVE:
-		if (source->kind == OPERAND_CONSTANT || target->size < 4)
-			break;
-		value = operand_value(state, at, source);
-		if (target->size == 4 && value.width > 4)
-			value.width = 4;
+		if (target->size >= 4)
+			value = lower_part(operand_value(state, at, source), target->size);
 		break;
 	case OP_ZERO_EXTEND:
-		value = operand_value(state, at, source);
-		value.id = narrowed_id(&value, source->size);
-		if (value.width > source->size)
-			value.width = source->size;
-		value.kind = VALUE_COMPUTED;
-		break;
 	case OP_SIGN_EXTEND:
-		value = operand_value(state, at, source);
-		if (source->size < 4) {
-			value = fresh(VALUE_COMPUTED, id);
-		} else if (value.kind != VALUE_ENTRY) {
-			value.kind = VALUE_COMPUTED;
-			value.width = 8;
-		}
+		value = extended(state, at, detail, id);
 		break;
 	case OP_LEA:
 		if (target->size == 8)
 			value = lea_value(state, at, insn, source, id);
 		break;
 	case OP_ADD:
-		if (target->size != 8)
-			break;
-		old = state->registers[target->reg];
-		if (source->kind == OPERAND_CONSTANT && old.kind == VALUE_ADDRESS) {
-			value = old;
-			value.table = rva_add(old.table, (uint32_t)source->value);
-		} else if (source->kind != OPERAND_CONSTANT) {
-			value = sum(old, operand_value(state, at, source), id);
-		}
+	case OP_SUBTRACT:
+		value = added(state, at, detail, id);
 		break;
 	case OP_SHIFT_LEFT:
-		if (source->kind == OPERAND_CONSTANT && source->value == 2)
+		if (source->kind == OPERAND_CONSTANT && source->value == 2 && target->size >= 4)
 			value = scaled(state, &state->registers[target->reg], id);
 		break;
 	case OP_CONDITIONAL_MOVE:
-		/* One of two whole pointers is a whole pointer. */
-		old = operand_value(state, at, source);
-		if (is_whole(&old) && is_whole(&state->registers[target->reg]))
-			value.kind = VALUE_WHOLE;
+		other = operand_value(state, at, source);
+		if (target->size == 8)
+			value = either(&state->registers[target->reg], &other, id);
 		break;
 	default:
 		break;
@@ -338,8 +431,10 @@ static void compare(struct flow_state *state, struct rva at, const struct insn_d
 			  detail->source.value < UINT32_MAX;
 	if (!state->compared)
 		return;
-	left = operand_value(state, at, &detail->target);
-	state->compared_id = narrowed_id(&left, detail->target.size);
+	left = lower_part(operand_value(state, at, &detail->target), detail->target.size);
+	state->compared_id = left.id;
+	if (left.id == NO_ID || left.kind == VALUE_STACK)
+		state->compared = false;
 	state->compared_constant = (uint32_t)detail->source.value;
 }
 
@@ -348,9 +443,12 @@ void flow_state_retire(struct flow_state *state, struct rva at)
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		if (state->registers[r].id >> 16 == at.v)
 			state->registers[r].id = made_id(at, WHAT_OLD | r);
-	for (unsigned i = 0; i < FLOW_SLOTS; i++)
+	for (unsigned i = 0; i < FLOW_SLOTS; i++) {
 		if (state->slots[i].value.id >> 16 == at.v)
 			state->slots[i].value.id = made_id(at, WHAT_OLD | 0x40 | i);
+		if (state->slots[i].stack >> 16 == at.v)
+			state->slots[i].size = 0;
+	}
 	for (unsigned i = 0; i < FLOW_FACTS; i++)
 		if (state->facts[i].id >> 16 == at.v)
 			state->facts[i].bound = 0;
@@ -371,29 +469,83 @@ static void after_call(struct flow_state *state, struct rva at)
 	}
 }
 
-/* A write to memory.  It may overlap any variable; a whole move into a slot is the
- * one that we can follow. */
 static void store(struct flow_state *state, struct rva at, const struct insn_detail *detail)
 {
 	struct value value = fresh(VALUE_COMPUTED, made_id(at, WHAT_SLOT));
-	bool followed = is_slot(&detail->target) && detail->op == OP_MOVE &&
-			detail->target.size >= 4;
+	struct place place;
 
-	if (followed)
-		value = operand_value(state, at, &detail->source);
-	forget_variables(state, at);
-	if (followed || (is_slot(&detail->target) && find_slot(state, &detail->target)))
-		set_slot(state, &detail->target, value);
+	if (detail->store == STORE_NONE)
+		return;
+	if (detail->store == STORE_OTHER || !place_of(state, &detail->target, &place)) {
+		forget_slots(state, NULL);
+		return;
+	}
+	value.width = place.size;
+	if (detail->op == OP_MOVE && place.size >= 4)
+		value = lower_part(operand_value(state, at, &detail->source), place.size);
+	forget_slots(state, &place);
+	add_slot(state, &place, value);
+}
+
+static void push(struct flow_state *state, struct rva at, const struct insn_detail *detail)
+{
+	struct value *rsp = &state->registers[REGISTER_RSP];
+	struct value value = operand_value(state, at, &detail->target);
+	struct place place;
+
+	if (detail->target.kind != OPERAND_CONSTANT && detail->target.size != 8) {
+		forget_slots(state, NULL);
+		*rsp = fresh(VALUE_STACK, made_id(at, REGISTER_RSP));
+		return;
+	}
+	*rsp = stack_address(rsp, -8);
+	place = (struct place){rsp->id, (int32_t)rsp->table.v, 8};
+	forget_slots(state, &place);
+	add_slot(state, &place, value);
+}
+
+static void pop(struct flow_state *state, struct rva at, const struct insn_detail *detail)
+{
+	static const struct operand top = {.kind = OPERAND_MEMORY, .size = 8,
+					   .base = REGISTER_RSP, .index = REGISTER_NONE};
+	const struct operand *target = &detail->target;
+	struct value *rsp = &state->registers[REGISTER_RSP];
+	struct value value = load(state, at, &top);
+
+	*rsp = target->size == 8 ? stack_address(rsp, 8)
+				 : fresh(VALUE_STACK, made_id(at, REGISTER_RSP));
+	if (target->kind != OPERAND_REGISTER)
+		forget_slots(state, NULL);
+	else if (target->reg < REGISTER_COUNT)
+		state->registers[target->reg] =
+			target->size == 8 ? value
+					  : fresh(VALUE_COMPUTED, made_id(at, target->reg));
+}
+
+static void write_registers(struct flow_state *state, struct rva at, const struct insn *insn,
+			    const struct insn_detail *detail)
+{
+	const struct operand *target = &detail->target;
+	uint16_t written = detail->written;
+
+	if (detail->op != OP_OTHER && target->kind == OPERAND_REGISTER &&
+	    target->reg < REGISTER_COUNT) {
+		state->registers[target->reg] = result_of(state, at, insn, detail);
+		written &= (uint16_t)~(1u << target->reg);
+	}
+	for (unsigned r = 0; r < REGISTER_COUNT; r++)
+		if (written >> r & 1)
+			state->registers[r] = fresh(VALUE_COMPUTED, made_id(at, r));
 }
 
 void flow_state_step(struct flow_state *state, struct rva at, const struct insn *insn,
 		     const struct insn_detail *detail)
 {
-	const struct operand *target = &detail->target;
+	struct value *rsp = &state->registers[REGISTER_RSP];
 
 	if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT) {
 		after_call(state, at);
-		forget_variables(state, at);
+		forget_slots(state, NULL);
 		state->compared = false;
 		return;
 	}
@@ -403,20 +555,17 @@ void flow_state_step(struct flow_state *state, struct rva at, const struct insn 
 	}
 	if (detail->changes_flags)
 		state->compared = false;
-	if (detail->writes_memory)
-		store(state, at, detail);
-	if (detail->op != OP_OTHER && target->kind == OPERAND_REGISTER &&
-	    target->reg < REGISTER_COUNT) {
-		state->registers[target->reg] = result_of(state, at, insn, detail);
+	if (detail->op == OP_PUSH) {
+		push(state, at, detail);
+	} else if (detail->op == OP_POP) {
+		pop(state, at, detail);
 	} else {
-		for (unsigned r = 0; r < REGISTER_COUNT; r++)
-			if (detail->written >> r & 1)
-				state->registers[r] = fresh(VALUE_COMPUTED, made_id(at, r));
+		store(state, at, detail);
+		write_registers(state, at, insn, detail);
 	}
-	if (detail->written >> REGISTER_RSP & 1)
-		forget_slots(state, REGISTER_RSP);
-	if (detail->written >> REGISTER_RBP & 1)
-		forget_slots(state, REGISTER_RBP);
+	/* Whatever was done to it, it points to the stack. */
+	if (rsp->kind != VALUE_STACK)
+		*rsp = fresh(VALUE_STACK, made_id(at, REGISTER_RSP));
 }
 
 void flow_state_branch(struct flow_state *state, enum insn_condition condition, bool taken)
@@ -435,8 +584,17 @@ void flow_state_branch(struct flow_state *state, enum insn_condition condition, 
 
 static bool same_value(const struct value *a, const struct value *b)
 {
-	return a->kind == b->kind && a->width == b->width && a->table.v == b->table.v &&
-	       a->base.v == b->base.v && a->bound == b->bound && a->id == b->id;
+	return a->kind == b->kind && a->width == b->width && a->survived == b->survived &&
+	       a->table.v == b->table.v && a->base.v == b->base.v && a->bound == b->bound &&
+	       a->id == b->id;
+}
+
+/* Whether more is known of it than an id and what it may be used for.  Addresses on
+ * the stack are known by their id. */
+static bool is_followed(const struct value *value)
+{
+	return value->kind != VALUE_WHOLE && value->kind != VALUE_COMPUTED &&
+	       value->kind != VALUE_STACK;
 }
 
 /* The best that holds for both; it only ever loses knowledge, so joins end. */
@@ -446,11 +604,12 @@ static bool join_value(struct value *into, const struct value *from, uint64_t id
 
 	if (same_value(into, from))
 		return false;
-	joined = fresh(is_whole(into) && is_whole(from) ? VALUE_WHOLE : VALUE_COMPUTED, id);
+	joined = either(into, from, id);
 	if (into->kind == from->kind && into->table.v == from->table.v &&
-	    into->base.v == from->base.v &&
-	    (into->kind != VALUE_WHOLE && into->kind != VALUE_COMPUTED)) {
+	    into->base.v == from->base.v && is_followed(into) &&
+	    (into->kind != VALUE_ENTRY || into->width == from->width)) {
 		joined = *into;
+		joined.survived = into->survived || from->survived;
 		if (into->bound != from->bound)
 			joined.bound = into->bound && from->bound
 					       ? (into->bound > from->bound ? into->bound : from->bound)
@@ -470,14 +629,14 @@ static bool join_slots(struct flow_state *into, const struct flow_state *from, s
 
 	for (unsigned i = 0; i < FLOW_SLOTS; i++) {
 		struct slot *slot = &into->slots[i];
-		struct operand name = {.base = slot->base, .value = slot->displacement};
+		struct place place = {slot->stack, slot->offset, slot->size};
 		struct slot *other;
 
-		if (slot->base == 0)
+		if (slot->size == 0)
 			continue;
-		other = find_slot((struct flow_state *)from, &name);
-		if (!other) {
-			slot->base = 0;
+		other = find_slot((struct flow_state *)from, &place);
+		if (!other || other->size != slot->size) {
+			slot->size = 0;
 			changed = true;
 		} else if (join_value(&slot->value, &other->value,
 				      made_id(at, WHAT_JOIN | 0x40 | i))) {

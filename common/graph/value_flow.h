@@ -2,10 +2,11 @@
  * jumps need it.  Internal to graph/.
  *
  * A jump through a register is one of two things.  When the value was a whole
- * pointer from the start (a parameter, a call's result, loaded from memory, an
- * address taken by lea), it is a tail call or an absolute table, and relocations
- * and lea references cover it.  When it was computed, it must be the sum of a
- * table's entry and the table's base, or it is not understood.
+ * pointer from the start (a parameter, a call's result, loaded from memory that is
+ * not the function's own stack, an address taken by lea), it is a tail call or an
+ * absolute table, and relocations and lea references cover it.  When it was computed,
+ * it must be the sum of a table's entry and the table's base, or it is not understood.
+ * What comes from the stack counts as computed unless it was seen going there.
  */
 #ifndef APPULSE_GRAPH_VALUE_FLOW_H
 #define APPULSE_GRAPH_VALUE_FLOW_H
@@ -17,26 +18,31 @@ enum value_kind {
 	VALUE_COMPUTED, /* anything that arithmetic has made, or not known at all */
 	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, call's result */
 	VALUE_ADDRESS,  /* the address `table` */
+	VALUE_STACK,    /* an address on the stack, `table` bytes from where this id stands */
 	VALUE_SCALED,   /* 4 * the value with this id */
 	VALUE_ELEMENT,  /* the address of an entry of the table at `table` */
-	VALUE_ENTRY,    /* the 32-bit entry itself */
+	VALUE_ENTRY,    /* the 32-bit entry itself; sign-extended when the width is 8 */
 	VALUE_TARGET,   /* that entry plus the address `base` */
 };
 
-/* Values with the same id are equal. */
+/* Values with the same id are equal, in as many bytes as both are known to have;
+ * addresses on the stack with the same id differ by their `table`. */
 struct value {
 	uint8_t kind;     /* enum value_kind */
 	uint8_t width;    /* bytes: the value is below 256^width */
+	bool survived;    /* an address on which it rests stood in memory while something
+	                   * else may have written there: a compiler's own is still the same */
 	struct rva table; /* as the kind says */
 	struct rva base;
 	uint32_t bound;   /* entries in reach, from a comparison; 0 when none is known */
 	uint64_t id;
 };
 
-/* A local variable in memory, by the register and displacement that name it. */
+/* A local variable on the stack. */
 struct slot {
-	uint8_t base; /* REGISTER_RSP or REGISTER_RBP; 0 when the slot is free */
-	int32_t displacement;
+	uint64_t stack; /* id of the address that `offset` counts from */
+	int32_t offset; /* bytes */
+	uint8_t size;   /* bytes; 0 when the slot is free */
 	struct value value;
 };
 
@@ -46,7 +52,7 @@ struct fact {
 	uint32_t bound; /* 0: free */
 };
 
-enum { FLOW_SLOTS = 12, FLOW_FACTS = 12 };
+enum { FLOW_SLOTS = 16, FLOW_FACTS = 12 };
 
 struct flow_state {
 	struct value registers[REGISTER_COUNT];
