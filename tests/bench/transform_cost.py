@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What appulse-instrument and appulse-reorder cost, against a plain Zydis pass.
+
+Each is a whole process, from its start to its end, with all that it writes.  Columns:
+
+    zydis      milliseconds of the pass with operands
+    ours       milliseconds of the tool
+    ratio      ours to zydis, median of the pairs with the extremes
+    cpu        the same of processor time
+    short      ours to the pass without operands, median
+    peak       MB resident at most
+    of file    peak to the size of the file
+
+The row "start" is the tool's --version: what the loading of its libraries costs.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import sys
+
+import paired
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "tests" / "corpus"))
+
+import corpus  # noqa: E402
+
+INSTRUMENT = paired.BUILD / "instrument" / "appulse-instrument"
+REORDER = paired.BUILD / "reorder" / "appulse-reorder"
+ZYDIS_PASS = paired.BUILD / "tests" / "bench" / "zydis_pass"
+IMAGES = ["sqlite-gcc", "sqlite-clang", "libstdc++-6.dll", "libgfortran-5.dll"]
+TOUCHED_SHARE = 0.1
+COLUMNS = [("what", "", 40), ("zydis_ms", "zydis", 7), ("ours_ms", "ours", 7),
+           ("ratio", "ratio", 22), ("cpu_ratio", "cpu", 22), ("short_ratio", "short", 7),
+           ("peak_mb", "peak", 7), ("of_file", "of file", 8)]
+
+
+def add_made_run(database):
+    """A run that touched a tenth of the functions, in no order: the profile that the relink
+    by first touch works on.  Columns: docs/database.md."""
+    with sqlite3.connect(database) as db:
+        image, = db.execute("SELECT id FROM images").fetchone()
+        rvas = [rva for rva, in db.execute("SELECT rva FROM functions ORDER BY rva")]
+        touched = random.Random(1).sample(rvas, int(len(rvas) * TOUCHED_SHARE))
+        run = db.execute("INSERT INTO runs(identity, kind, scenario, weight, started_ns, exit)"
+                         " VALUES('made', 'trace', 'default', 1, 0, 'exited')").lastrowid
+        process = db.execute("INSERT INTO processes(run, pid, started_ns)"
+                             " VALUES(?, 1, 0)", [run]).lastrowid
+        trace = db.execute("INSERT INTO traces(identity, process, image, records, incomplete)"
+                           " VALUES('made', ?, ?, ?, 0)",
+                           [process, image, len(touched)]).lastrowid
+        db.executemany("INSERT INTO touches(trace, seq, rva, thread, time_ns)"
+                       " VALUES(?, ?, ?, 1, ?)",
+                       [(trace, seq, rva, seq) for seq, rva in enumerate(touched, 1)])
+    db.close()
+
+
+class Image:
+    """An image, and the jobs that are measured on it, each in a fresh state."""
+
+    def __init__(self, name, folder):
+        self.name = name
+        self.path = corpus.path_of(name)
+        self.size = self.path.stat().st_size
+        self.folder = pathlib.Path(folder)
+        self.database = self.folder / "t.db"
+        self.profile = self.folder / "profile.db"
+
+    def zydis(self):
+        return paired.measure([ZYDIS_PASS, self.path])
+
+    def zydis_short(self):
+        return paired.measure([ZYDIS_PASS, "--no-operands", self.path])
+
+    def instrument(self):
+        self.database.unlink(missing_ok=True)
+        return paired.measure([INSTRUMENT, self.path, "-o", self.folder / "instrumented.dll",
+                               "--db", self.database, "--force"])
+
+    def reorder(self, *arguments):
+        return paired.measure([REORDER, self.path, "-o", self.folder / "relinked.dll",
+                               "--force", *arguments])
+
+    def reorder_first_touch(self):
+        shutil.copy(self.profile, self.database)
+        return self.reorder("--db", self.database)
+
+    def reorder_random(self):
+        return self.reorder("--order", "random")
+
+    def prepare(self):
+        self.instrument()
+        os.replace(self.database, self.profile)
+        add_made_run(self.profile)
+
+
+def describe(image, job, pairs, short):
+    ours = [b for _, b in pairs]
+    peak = max(cost.peak for cost in ours)
+    return {
+        "what": f"{image.name}: {job}",
+        "zydis_ms": paired.milliseconds(a for a, _ in pairs),
+        "ours_ms": paired.milliseconds(ours),
+        "ratio": paired.ratio(pairs, lambda cost: cost.wall),
+        "cpu_ratio": paired.ratio(pairs, lambda cost: cost.cpu),
+        "short_ratio": paired.milliseconds(ours) / short,
+        "peak_mb": peak / 1e6, "of_file": peak / image.size,
+    }
+
+
+def start_row(tool):
+    costs = [paired.measure([tool, "--version"]) for _ in range(paired.PAIRS)]
+    return {"what": f"{tool.name}: start", "ours_ms": paired.milliseconds(costs),
+            "peak_mb": max(cost.peak for cost in costs) / 1e6}
+
+
+def benchmark(arguments):
+    report = paired.Report("transform_cost", COLUMNS)
+    for tool in (INSTRUMENT, REORDER):
+        report.add(**start_row(tool))
+    for name in arguments.images:
+        with paired.work_folder() as folder:
+            image = Image(name, folder)
+            image.prepare()
+            short = paired.milliseconds(image.zydis_short() for _ in range(arguments.pairs))
+            for job in (image.instrument, image.reorder_first_touch, image.reorder_random):
+                pairs = paired.run_pairs(image.zydis, job, arguments.pairs)
+                report.add(**describe(image, job.__name__.replace("_", " "), pairs, short))
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("images", nargs="*", default=IMAGES, help="names of corpus.py")
+    try:
+        return paired.run_main(benchmark, parser)
+    except corpus.CorpusError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
