@@ -109,6 +109,24 @@ static bool loads_entry(const ZydisDecodedInstruction *zi)
 	       (zi->mnemonic == ZYDIS_MNEMONIC_MOV && zi->opcode == 0x8b && !zi->raw.rex.W);
 }
 
+static bool is_unlikely(const ZydisDecodedInstruction *zi, const uint8_t *bytes)
+{
+	switch (zi->mnemonic) {
+	case ZYDIS_MNEMONIC_CLI:
+	case ZYDIS_MNEMONIC_STI:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+		return true;
+	default:
+		return zi->meta.category == ZYDIS_CATEGORY_IO ||
+		       zi->meta.category == ZYDIS_CATEGORY_IOSTRINGOP ||
+		       zi->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
+		       (zi->length == 2 && bytes[0] == 0 && bytes[1] == 0);
+	}
+}
+
 static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, struct insn *insn)
 {
 	memset(insn, 0, sizeof(*insn));
@@ -120,6 +138,7 @@ static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, s
 	find_field(zi, insn);
 	find_constants(zi, insn);
 	insn->loads_entry = loads_entry(zi);
+	insn->unlikely = is_unlikely(zi, bytes);
 	if (insn->flow == FLOW_JUMP_INDIRECT)
 		insn->jump_register = zi->raw.modrm.mod == 3;
 	if (insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT)

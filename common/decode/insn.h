@@ -42,6 +42,8 @@ struct insn {
 	bool loads_entry;     /* reads 32 bits in the ways in which jump tables are read: sign-
 	                       * extended, or into a register from an indexed place */
 	bool jump_memory;     /* an indirect jump or call through [rip + disp32] */
+	bool unlikely;        /* data decodes to it, and no program has it: port input and
+	                       * output, interrupts off, far jumps, add [rax], al (zeros) */
 	int32_t relative;     /* the field's value: bytes from the instruction's end */
 	uint8_t constant_count; /* constants that may be a part of an address: up to 2 */
 	uint64_t constants[2];  /* 32- and 64-bit immediates that are passed on, and

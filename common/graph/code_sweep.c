@@ -300,9 +300,11 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 		sweep_code(d, hole);
 }
 
-/* Whether code seems to begin at `label`: it decodes up to where control ends, and
- * nothing of it is read as data.  Bytes whose address is taken may be anything: GNU ld
- * puts the lists of constructors into the text. */
+/* Whether code seems to begin at `label`: it decodes up to where control ends, to
+ * instructions that programs have, and nothing of it is read as data.  Bytes whose
+ * address is taken may be anything: GNU ld puts the lists of constructors into the
+ * text, dlltool the descriptors of delayed imports.  A thunk in their place would
+ * break the program. */
 static bool seems_code(const struct discovery *d, struct rva label)
 {
 	const struct code_range *range = discovery_range(d, label);
@@ -312,7 +314,8 @@ static bool seems_code(const struct discovery *d, struct rva label)
 		struct insn insn;
 
 		if (!insn_decode(range->bytes + at, range->size - at, &insn) ||
-		    !fits(range, at, insn.length) || (range->map[at] & CODE_DATA))
+		    insn.unlikely || !fits(range, at, insn.length) ||
+		    (range->map[at] & CODE_DATA))
 			return false;
 		at += insn.length;
 		if (!goes_on(&insn))
