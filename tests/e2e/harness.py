@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""What the end-to-end tests share: Wine, the tools, the programs to run, and results.
+
+    harness.py --environment BUILD     prints shell lines that set up Wine for BUILD
+
+All tests of a build folder use one Wine prefix, BUILD/wine: making one takes seconds, and
+a server that is warm starts a program at once.  Whoever comes first makes it.  The server
+stays for a minute after the last program and then ends by itself; nothing here ends it
+while another test may be using it.
+
+A test program calls check() for each of its claims and finish() at the end; the output is
+TAP.  A claim that fails tells all that is needed to do it again by hand.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import filecmp
+import json
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+BUILD = pathlib.Path(os.environ.get("APPULSE_BUILD", SOURCE / "build")).resolve()
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(SOURCE / "tests" / "corpus"), str(SOURCE / "fixtures")]
+
+import build as fixtures  # noqa: E402  fixtures/build.py
+import corpus  # noqa: E402
+
+SERVER_SECONDS = 60
+WINE_SECONDS = 60
+TOOL_SECONDS = 120
+
+
+# ---- results ---------------------------------------------------------------------------
+
+class Results:
+    count = failed = 0
+
+
+def note(text):
+    for line in str(text).splitlines():
+        print(f"# {line}", flush=True)
+
+
+def check(name, good, detail=""):
+    """One claim, with what to look at when it does not hold."""
+    Results.count += 1
+    Results.failed += not good
+    print(f"{'ok' if good else 'not ok'} {Results.count} - {name}".replace("#", "-"),
+          flush=True)
+    if not good:
+        note(detail)
+    return good
+
+
+def finish():
+    print(f"1..{Results.count}")
+    sys.exit(1 if Results.failed or not Results.count else 0)
+
+
+class Failure(Exception):
+    """A step that the rest of the claim builds on."""
+
+
+@contextlib.contextmanager
+def claim(name):
+    """The body is the claim: it holds when it comes to its end."""
+    try:
+        yield
+    except (Failure, corpus.CorpusError) as failure:
+        check(name, False, failure)
+    else:
+        check(name, True)
+
+
+def require(good, detail):
+    if not good:
+        raise Failure(detail)
+
+
+# ---- programs --------------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Result:
+    command: list
+    stdout: bytes
+    stderr: bytes
+    code: int   # negative: the signal; None: ran out of time
+
+    def describe(self):
+        return (f"{shlex.join(map(str, self.command))}\nexit code {self.code}\n"
+                f"stdout: {self.stdout[-1500:].decode(errors='replace')}\n"
+                f"stderr: {self.stderr[-1500:].decode(errors='replace')}")
+
+    def json(self):
+        return json.loads(self.stdout)
+
+
+def run(command, cwd=None, environment=None, seconds=TOOL_SECONDS):
+    """Output goes through files: a pipe would stay open as long as a server of Wine's that
+    the program happened to start."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen([str(word) for word in command], cwd=cwd, stdout=out,
+                                   stderr=err, stdin=subprocess.DEVNULL, env=environment,
+                                   start_new_session=True)
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        if code is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        return Result(command, out.read(), err.read(), code)
+
+
+TOOL_FOLDERS = {"appulse": "reorder", "appulse-instrument": "instrument",
+                "appulse-profile": "profile", "appulse-reorder": "reorder"}
+
+
+def tool_path(name):
+    return BUILD / TOOL_FOLDERS[name] / name
+
+
+def tool(name, *arguments, expect=0, **more):
+    """Runs one of ours; any other exit code is a failure."""
+    result = run([tool_path(name), *arguments], environment=wine_environment(), **more)
+    require(result.code == expect, result.describe())
+    return result
+
+
+# ---- Wine ------------------------------------------------------------------------------
+
+def wine_variables():
+    return {"WINEPREFIX": str(BUILD / "wine"), "WINEDEBUG": "-all", "DISPLAY": "",
+            # No installers for parts that no test needs, and no debugger for a crash.
+            # Wine brings a zlib1.dll of its own, which it prefers to the program's.
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;winedbg.exe=d;zlib1=n,b"}
+
+
+def wine_environment():
+    return os.environ | wine_variables()
+
+
+def prepare_wine():
+    """Makes the prefix if there is none, and sees to it that the server stays a while."""
+    ready = BUILD / "wine" / "ready"
+    with open(BUILD / "wine.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            for _ in range(3):
+                shutil.rmtree(BUILD / "wine", ignore_errors=True)
+                made = run(["wineboot", "-i"], environment=wine_environment(), seconds=300)
+                if made.code == 0:
+                    break
+            else:
+                sys.exit(made.describe())
+            # Written out at its end: from then on the prefix is whole.
+            run(["wineserver", "-w"], environment=wine_environment(), seconds=120)
+            ready.touch()
+        run(["wineserver", f"-p{SERVER_SECONDS}"], environment=wine_environment())
+
+
+def run_wine(exe, arguments=(), cwd=None, seconds=WINE_SECONDS, variables=None):
+    return run(["wine", exe, *arguments], cwd=cwd, seconds=seconds,
+               environment=wine_environment() | (variables or {}))
+
+
+# ---- what is run -----------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Case:
+    """A folder with a program, the images in it that a test may transform, and the ways to
+    run the program."""
+    name: str
+    files: list           # copied beside each other
+    exe: str
+    images: list
+    runs: list            # argument lists
+    must_fail_broken: bool = True
+
+    def stage(self, folder):
+        """A private copy of all that the program needs."""
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, name in self.files:
+            shutil.copy(path, folder / name)
+        return folder
+
+    def outcome(self, folder, variables=None):
+        """What the program does in all its ways: enough to tell one from another."""
+        return [run_wine(self.exe, arguments, cwd=folder, variables=variables)
+                for arguments in self.runs]
+
+
+RUNS = {
+    "itself": [[], ["uncaught"]],
+    "sqlite": [["start"], ["broad"]],
+    "libstdcxx": [[]],
+}
+
+
+def fixture_case(name, variant):
+    folder = BUILD / "fixtures" / name / variant
+    ours = [dll for _, dll, _ in fixtures.FIXTURES[name][0]] + [f"{name}.exe"]
+    files = [(path, path.name) for path in sorted(folder.iterdir())]
+    return Case(f"{name} {variant}", files, f"{name}.exe", ours, RUNS.get(name, [[]]))
+
+
+# Not fixtures by themselves: programs for real images.
+DRIVERS = ("libstdcxx", "sqlite", "zlib")
+
+
+def fixture_cases():
+    return [fixture_case(name, variant) for name, (_, _, variants) in
+            fixtures.FIXTURES.items() if name not in DRIVERS for variant in variants]
+
+
+def driver_case(driver, label, images):
+    """A driver with real images laid beside it, in place of those that it was built with."""
+    files = {p.name: p for p in sorted((BUILD / "fixtures" / driver / "gcc-O2").iterdir())}
+    for corpus_name, name in images:
+        files[name] = corpus.path_of(corpus_name)
+    return Case(f"{label}", [(path, name) for name, path in files.items()],
+                f"{driver}.exe", [name for _, name in images], RUNS.get(driver, [[]]))
+
+
+SQLITE = ["sqlite-gcc", "sqlite-gcc-stripped", "sqlite-clang", "sqlite-clang-stripped"]
+SQLITE_MORE = [f"sqlite-{compiler}-{level}-sections" for compiler in ("gcc", "clang")
+               for level in ("O0", "Os", "O2")]
+
+
+def sqlite_case(build):
+    return driver_case("sqlite", build, [(build, "sqlite3.dll")])
+
+
+def libstdcxx_case():
+    return driver_case("libstdcxx", "libstdc++", [
+        (name, name) for name in ("libstdc++-6.dll", "libgcc_s_seh-1.dll",
+                                  "libwinpthread-1.dll")])
+
+
+def zlib_case():
+    return driver_case("zlib", "zlib", [("zlib1.dll", "zlib1.dll")])
+
+
+def real_cases():
+    return [*(sqlite_case(build) for build in SQLITE + SQLITE_MORE), libstdcxx_case(),
+            zlib_case()]
+
+
+@contextlib.contextmanager
+def work_folder():
+    """Below the build folder, so that what a killed test left goes with it."""
+    (BUILD / "e2e").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD / "e2e") as folder:
+        yield pathlib.Path(folder)
+
+
+# ---- transformations -------------------------------------------------------------------
+
+def relink(source, target, *arguments):
+    """appulse-reorder from one file to another; what --json says."""
+    return tool("appulse-reorder", source, "-o", target, "--force", "--json",
+                *arguments).json()
+
+
+def instrument(source, target, database):
+    return tool("appulse-instrument", source, "-o", target, "--db", database, "--force",
+                "--json").json()
+
+
+def profile(database, case, folder, command="run", options=()):
+    """Every way of a case's program, each a run of its own in the database."""
+    reports = []
+    for number, arguments in enumerate(case.runs):
+        result = run([tool_path("appulse-profile"), command, "--db", database, "--json",
+                      "--scenario", f"way{number}", *options, "--", "wine", case.exe,
+                      *arguments], cwd=folder, environment=wine_environment(),
+                     seconds=TOOL_SECONDS)
+        # The program's own exit code may well be a failure: then that is its class.
+        require(result.code in (0, 1) and result.stdout, result.describe())
+        report = result.json()
+        require(report["status"] in ("ok", "command-failed"), result.describe())
+        reports.append(report)
+    return reports
+
+
+def relink_all(case, original, folder, *arguments):
+    """Relinks all images of a case, from one staged folder to another."""
+    return [relink(original / image, folder / image, *arguments) for image in case.images]
+
+
+def require_same(expected, found, what):
+    for e, f in zip(expected, found, strict=True):
+        require((e.stdout, e.stderr, e.code) == (f.stdout, f.stderr, f.code),
+                f"{what}\nexpected: {e.describe()}\nfound: {f.describe()}")
+
+
+def seeds(count):
+    """The same ones on every machine, unless APPULSE_SEED says where to begin."""
+    first = int(os.environ.get("APPULSE_SEED", "1"))
+    return range(first, first + count)
+
+
+def same_bytes(a, b):
+    return filecmp.cmp(a, b, shallow=False)
+
+
+def code_ranges(data):
+    """File ranges of an image's sections that hold code."""
+    header = int.from_bytes(data[60:64], "little")
+    count = int.from_bytes(data[header + 6:header + 8], "little")
+    table = header + 24 + int.from_bytes(data[header + 20:header + 22], "little")
+    ranges = []
+    for at in range(table, table + 40 * count, 40):
+        virtual_size, _, raw_size, raw = (
+            int.from_bytes(data[at + 8 + 4 * i:at + 12 + 4 * i], "little") for i in range(4))
+        if int.from_bytes(data[at + 36:at + 40], "little") & 0x20:
+            ranges.append((raw, raw + min(virtual_size, raw_size)))
+    return ranges
+
+
+def break_code(source, target, share, seed):
+    """Overwrites a share of the code with int3, in pieces of 64 bytes."""
+    data = bytearray(source.read_bytes())
+    pieces = [at for begin, end in code_ranges(data) for at in range(begin, end - 64, 64)]
+    for at in random.Random(seed).sample(pieces, int(len(pieces) * share)):
+        data[at:at + 64] = b"\xcc" * 64
+    target.write_bytes(data)
+
+
+def main():
+    global BUILD
+    if len(sys.argv) != 3 or sys.argv[1] != "--environment":
+        sys.exit("usage: harness.py --environment BUILD")
+    BUILD = pathlib.Path(sys.argv[2]).resolve()
+    prepare_wine()
+    for name, value in wine_variables().items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+if __name__ == "__main__":
+    main()
