@@ -10,7 +10,7 @@ enum { PAGE_BYTES = 4096 };
 
 /* What is where in the output folder. */
 #define OPTIMIZE_FOLDER "appulse-out"
-#define OPTIMIZE_WORK ".appulse-work"
+#define OPTIMIZE_WORK ".appulse-work-" /* six characters follow */
 #define OPTIMIZE_DATABASE "profile.db"
 
 extern const char *const optimize_placements[];
@@ -18,7 +18,7 @@ extern const char *const optimize_placements[];
 struct optimize_options {
 	struct string_list images;
 	const char *output, *database, *scenario; /* NULL: the default */
-	uint64_t runs;
+	uint64_t runs, exit_code;
 	unsigned placement;
 	bool no_pages, force;
 	char **command;
@@ -62,7 +62,7 @@ struct optimize {
 	uint32_t folder_count;
 	struct swap_folder output; /* DIR, locked; nothing is swapped in it */
 	bool made_output;          /* DIR did not exist */
-	char *work;                /* owned: DIR/.appulse-work; NULL until it is made */
+	char *work;                /* owned: the folder for all that is made; NULL: none */
 	char *agent;               /* owned: path of the agent beside them */
 	char *database, *database_output; /* owned: where it is, where it goes; the latter
 					   * is NULL when it stays */

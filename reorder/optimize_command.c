@@ -75,6 +75,8 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 			"already (default: a new one, DIR/" OPTIMIZE_DATABASE ")"),
 		OPTION_STRING("scenario", 0, "NAME", &o.scenario,
 			      "what the runs stand for (default: default)"),
+		OPTION_NUMBER("exit-code", 0, "N", &o.exit_code, 0, UINT32_MAX,
+			      "what COMMAND ends with when all is well (default: 0)"),
 		OPTION_CHOICE("placement", 0, "WAY", &o.placement, optimize_placements,
 			      "where the hot code goes"),
 		OPTION_FLAG("no-pages", 0, &o.no_pages,

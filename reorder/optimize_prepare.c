@@ -1,4 +1,5 @@
 /* Before the first run of `appulse optimize`, and after the last. */
+#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -248,6 +249,44 @@ static enum status open_output(struct optimize *o, struct diag *diag)
 	return status;
 }
 
+/* The folder is locked, so these are of runs that were killed. */
+static void remove_leftovers(const struct optimize *o)
+{
+	DIR *dir = opendir(o->output.path);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char *path;
+
+		if (strncmp(entry->d_name, OPTIMIZE_WORK, strlen(OPTIMIZE_WORK)) != 0)
+			continue;
+		path = path_join(o->output.path, entry->d_name);
+		if (path)
+			remove_tree(path);
+		free(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A new name each time: what a killed run left running may write into its own. */
+static enum status open_work(struct optimize *o, struct diag *diag)
+{
+	char *path = path_join(o->output.path, OPTIMIZE_WORK "XXXXXX");
+
+	if (!path)
+		return diag_no_memory(diag);
+	if (!mkdtemp(path)) {
+		enum status status = diag_fail_errno(
+			diag, STATUS_IO, errno, "cannot write in '%s'", o->output.path);
+
+		free(path);
+		return status;
+	}
+	o->work = path;
+	return STATUS_OK;
+}
+
 static enum status check_absent(const struct optimize *o, const char *path,
 				struct diag *diag)
 {
@@ -307,16 +346,14 @@ static enum status make_work_folder(const struct optimize *o, const char *name,
 
 static enum status make_work(struct optimize *o, struct diag *diag)
 {
-	static const char *const folders[] = {"", "instrumented", "relinked"};
+	static const char *const folders[] = {"instrumented", "relinked"};
 	enum status status = STATUS_OK;
 
 	o->stdout_before = path_join(o->work, "stdout-before");
 	o->stdout_now = path_join(o->work, "stdout-now");
 	if (!o->stdout_before || !o->stdout_now)
 		return diag_no_memory(diag);
-	/* The folder is locked, so this is a killed run's. */
-	remove_tree(o->work);
-	for (unsigned i = 0; i < 3 && status == STATUS_OK; i++)
+	for (unsigned i = 0; i < 2 && status == STATUS_OK; i++)
 		status = make_work_folder(o, folders[i], diag);
 	return status;
 }
@@ -334,10 +371,10 @@ enum status optimize_prepare(struct optimize *o, struct diag *diag)
 		status = open_output(o, diag);
 	if (status != STATUS_OK)
 		return status;
-	o->work = path_join(o->output.path, OPTIMIZE_WORK);
-	if (!o->work)
-		return diag_no_memory(diag);
-	status = name_outputs(o, output, diag);
+	remove_leftovers(o);
+	status = open_work(o, diag);
+	if (status == STATUS_OK)
+		status = name_outputs(o, output, diag);
 	if (status == STATUS_OK)
 		status = make_work(o, diag);
 	if (status == STATUS_OK)

@@ -49,12 +49,6 @@ static enum status words_run(struct optimize *o, const char *tool, struct words 
 	return status;
 }
 
-/* Members of a tool's object; what is missing is 0. */
-static uint64_t count_at(const json_t *object, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(object, key));
-}
-
 /* ---- failures of the command ---- */
 
 /* Puts the failure in its place, and shows what the command said itself. */
@@ -72,6 +66,32 @@ static enum status say_where(struct optimize *o, enum status status, const char 
 static bool is_command_s(const struct optimize *o, enum status status)
 {
 	return status == STATUS_COMMAND && !o->subtools.interrupted;
+}
+
+/* Members of a tool's object; what is missing is 0. */
+static uint64_t count_at(const json_t *object, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+/* The status of a tool that has run the command, given the exit code that the user
+ * expects. */
+static enum status judge_exit(const struct optimize *o, enum status status,
+			      const json_t *object, struct diag *diag)
+{
+	const json_t *end = json_object_get(object, "command_exit");
+	const char *class = json_string_value(json_object_get(end, "class"));
+	uint64_t expected = o->options->exit_code & EXIT_CODE_MASK;
+	bool as_expected = class && strcmp(class, "exited") == 0 &&
+			   (count_at(end, "code") & EXIT_CODE_MASK) == expected;
+
+	if (is_command_s(o, status) && as_expected)
+		return STATUS_OK;
+	if (status == STATUS_OK && !as_expected)
+		return diag_fail(diag, STATUS_COMMAND,
+				 "'%s' ended with exit code 0, not %u",
+				 o->options->command[0], (unsigned)o->options->exit_code);
+	return status;
 }
 
 /* ---- instrument ---- */
@@ -151,6 +171,7 @@ static enum status run_pages(struct optimize *o, bool before, const char *output
 		words_add_pair(&w, "--image",
 			       before ? o->subjects[i].given : o->subjects[i].relinked);
 	status = words_run(o, "appulse-profile", &w, o->options->command, &object, diag);
+	status = judge_exit(o, status, object, diag);
 	if (status == STATUS_OK)
 		status = take_pages(o, object, before, diag);
 	json_decref(object);
@@ -163,7 +184,8 @@ static enum status run_plainly(struct optimize *o, bool before, const char *outp
 {
 	if (!o->options->no_pages)
 		return run_pages(o, before, output, diag);
-	return subtools_run_command(&o->subtools, o->options->command, output, diag);
+	return subtools_run_command(&o->subtools, o->options->command, output,
+				    (uint32_t)o->options->exit_code, diag);
 }
 
 enum status optimize_measure(struct optimize *o, struct diag *diag)
@@ -284,6 +306,7 @@ static enum status profile_once(struct optimize *o, struct diag *diag)
 		words_add_pair(&w, "--scenario", o->options->scenario);
 	words_add_pair(&w, "--stdout", o->stdout_now);
 	status = words_run(o, "appulse-profile", &w, o->options->command, &object, diag);
+	status = judge_exit(o, status, object, diag);
 	json_decref(object);
 	o->varies |= !same_files(o->stdout_before, o->stdout_now);
 	return status;

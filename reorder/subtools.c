@@ -192,26 +192,33 @@ static enum status run(struct subtools *s, const struct start *start, int *ret_w
 	return s->interrupted ? interruption(s, diag) : STATUS_OK;
 }
 
-static enum status end_status(const char *program, int wait_status, struct diag *diag)
+static enum status end_status(const char *program, int wait_status, uint32_t expected,
+			      struct diag *diag)
 {
+	int code = WEXITSTATUS(wait_status);
+
 	if (WIFSIGNALED(wait_status))
 		return diag_fail(diag, STATUS_COMMAND, "'%s' was ended by signal %d (%s)",
 				 program, WTERMSIG(wait_status),
 				 strsignal(WTERMSIG(wait_status)));
-	if (WEXITSTATUS(wait_status) != 0)
+	if (code == (int)(expected & EXIT_CODE_MASK))
+		return STATUS_OK;
+	if (code)
 		return diag_fail(diag, STATUS_COMMAND, "'%s' ended with exit code %d",
-				 program, WEXITSTATUS(wait_status));
-	return STATUS_OK;
+				 program, code);
+	return diag_fail(diag, STATUS_COMMAND, "'%s' ended with exit code 0, not %u",
+			 program, (unsigned)expected);
 }
 
 enum status subtools_run_command(struct subtools *subtools, char **command,
-				 const char *output, struct diag *diag)
+				 const char *output, uint32_t expected, struct diag *diag)
 {
 	const struct start start = {command[0], command, output};
 	int wait_status;
 	enum status status = run(subtools, &start, &wait_status, diag);
 
-	return status == STATUS_OK ? end_status(command[0], wait_status, diag) : status;
+	return status == STATUS_OK ? end_status(command[0], wait_status, expected, diag)
+				   : status;
 }
 
 /* ---- tools ---- */
@@ -309,7 +316,7 @@ static enum status take_result(struct subtools *s, const char *name, int wait_st
 
 	if (!json_is_object(object)) {
 		json_decref(object);
-		status = end_status(name, wait_status, diag);
+		status = end_status(name, wait_status, 0, diag);
 		return status != STATUS_OK ? status
 					   : diag_fail(diag, STATUS_COMMAND,
 						       "'%s' printed no JSON object", name);
@@ -317,7 +324,7 @@ static enum status take_result(struct subtools *s, const char *name, int wait_st
 	*ret_object = object;
 	adopt_warnings(s->tool, object);
 	if (WIFSIGNALED(wait_status))
-		return end_status(name, wait_status, diag);
+		return end_status(name, wait_status, 0, diag);
 	return WEXITSTATUS(wait_status) ? adopt_failure(object, diag) : STATUS_OK;
 }
 

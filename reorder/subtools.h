@@ -16,6 +16,8 @@
 
 #include "cli/tool.h"
 
+enum { EXIT_CODE_MASK = 0xff }; /* what wait(2) gives of an exit code */
+
 struct subtools {
 	struct tool *tool;     /* the tools' warnings become its own */
 	char *object;          /* owned: the file that a tool's JSON goes to */
@@ -43,9 +45,9 @@ enum status subtool_run(struct subtools *subtools, const char *name, char **argu
 			json_t **ret_object, struct diag *diag);
 
 /* Runs the user's command, its stdout going to the file `output`.  COMMAND when it
- * does not end with exit code 0. */
+ * does not end with the exit code `expected` (of which the system keeps 8 bits). */
 enum status subtools_run_command(struct subtools *subtools, char **command,
-				 const char *output, struct diag *diag);
+				 const char *output, uint32_t expected, struct diag *diag);
 
 /* Shows the end of what the last child wrote to stderr, as remarks. */
 void subtools_show_log(const struct subtools *subtools);

@@ -72,13 +72,19 @@ def run(kind, values, command):
             code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out).returncode
         except OSError as error:
             end("command-failed", f"cannot start '{command[0]}': {error.strerror}")
-    if code:
-        print("appulse-profile: said twice", file=sys.stderr)
-        end("command-failed", f"'{command[0]}' ended with exit code {code}")
+    ended = {"class": "exited", "code": code}
+    how = f"ended with exit code {code}"
+    if code < 0:
+        ended = {"class": "signaled", "code": -code}
+        how = f"was ended by signal {-code}"
     pages = {"loads": 1, "code_pages": 1234, "touched_pages": 1000}
     if any("relinked" in image for image in values["--image"]):
         pages["touched_pages"] = 500
-    end(images=[pages for _ in values["--image"]])
+    images = [pages for _ in values["--image"]]
+    if not code:
+        end(images=images, command_exit=ended)
+    print("appulse-profile: said twice", file=sys.stderr)
+    end("command-failed", f"'{command[0]}' {how}", images=images, command_exit=ended)
 
 
 def reorder(image, values):
