@@ -1,5 +1,5 @@
-/* SHA-256 of a memory range (FIPS 180-4), by libmd.  It names images and
- * traces: the same bytes are the same thing on every machine. */
+/* SHA-256 of a memory range (FIPS 180-4).  It names images and traces: the same
+ * bytes are the same thing on every machine. */
 #ifndef APPULSE_BASE_SHA256_H
 #define APPULSE_BASE_SHA256_H
 

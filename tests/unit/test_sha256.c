@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,27 @@ static void a_million_letters(void **state)
 	free(text);
 }
 
+/* Every length around the ends of blocks, from places of every alignment. */
+static void agrees_with_libmd(void **state)
+{
+	enum { LIMIT = 300 };
+	uint8_t bytes[LIMIT + 16], expected[SHA256_BYTES];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 167 + i / 7);
+	for (unsigned size = 0; size < LIMIT; size++) {
+		const uint8_t *from = bytes + size % 16;
+		struct sha256 hash = sha256_of(from, size);
+		SHA2_CTX context;
+
+		SHA256Init(&context);
+		SHA256Update(&context, from, size);
+		SHA256Final(expected, &context);
+		assert_memory_equal(hash.bytes, expected, SHA256_BYTES);
+	}
+}
+
 static void hex_keeps_leading_zeros_and_order(void **state)
 {
 	struct sha256 hash = {{0x00, 0x0f, 0xf0, 0xa5}};
@@ -60,6 +82,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nist_examples),
 		cmocka_unit_test(a_million_letters),
+		cmocka_unit_test(agrees_with_libmd),
 		cmocka_unit_test(hex_keeps_leading_zeros_and_order),
 	};
 
