@@ -34,7 +34,7 @@ static uint32_t sections_end(const struct image *image)
 	return end < image->size ? end : (uint32_t)image->size;
 }
 
-static enum status copy_overlay(struct image_file *file, struct diag *diag)
+static enum status take_overlay(struct image_file *file, struct diag *diag)
 {
 	const struct image *image = file->source;
 	struct data_directory *certificate = &file->directories[DIRECTORY_CERTIFICATE];
@@ -52,25 +52,22 @@ static enum status copy_overlay(struct image_file *file, struct diag *diag)
 	file->overlay = malloc((size_t)file->overlay_size + 1);
 	if (!file->overlay)
 		return diag_no_memory(diag);
-	memcpy(file->overlay, image->bytes + begin, file->overlay_size);
 	return STATUS_OK;
 }
 
-static enum status copy_section(struct image_file *file, const struct section *section,
+static enum status take_section(struct image_file *file, const struct section *section,
 				struct diag *diag)
 {
-	struct file_section copy = {.rva = section->rva, .virtual_size = section->virtual_size,
-				    .characteristics = section->characteristics,
-				    .data_size = section->raw_size, .old_raw = section->raw};
+	struct file_section taken = {.rva = section->rva, .virtual_size = section->virtual_size,
+				     .characteristics = section->characteristics,
+				     .data_size = section->raw_size, .old_raw = section->raw};
 
-	memcpy(copy.name, file->source->bytes + section->header.v, sizeof(copy.name));
-	copy.data = malloc((size_t)copy.data_size + 1);
-	if (!copy.data || !vec_push(&file->sections, copy)) {
-		free(copy.data);
+	memcpy(taken.name, file->source->bytes + section->header.v, sizeof(taken.name));
+	taken.data = malloc((size_t)taken.data_size + 1);
+	if (!taken.data || !vec_push(&file->sections, taken)) {
+		free(taken.data);
 		return diag_no_memory(diag);
 	}
-	if (copy.data_size)
-		memcpy(copy.data, file->source->bytes + section->raw.v, copy.data_size);
 	return STATUS_OK;
 }
 
@@ -89,9 +86,9 @@ enum status image_file_init(struct image_file *file, const struct image *image,
 		return diag_no_memory(diag);
 	memcpy(file->headers, image->bytes, file->headers_size);
 	for (uint32_t i = 0; i < image->section_count && status == STATUS_OK; i++)
-		status = copy_section(file, &image->sections[i], diag);
+		status = take_section(file, &image->sections[i], diag);
 	if (status == STATUS_OK)
-		status = copy_overlay(file, diag);
+		status = take_overlay(file, diag);
 	if (status != STATUS_OK)
 		image_file_release(file);
 	return status;
@@ -125,6 +122,25 @@ uint32_t image_file_section_at(const struct image_file *file, struct rva rva)
 		       : UINT32_MAX;
 }
 
+/* The memory was allocated before; the kernel gives it when it is first written. */
+static uint8_t *editable_data(struct image_file *file, struct file_section *section)
+{
+	if (!section->edited && section->data_size)
+		memcpy(section->data, file->source->bytes + section->old_raw.v,
+		       section->data_size);
+	section->edited = true;
+	return section->data;
+}
+
+static uint8_t *editable_overlay(struct image_file *file)
+{
+	if (!file->overlay_edited)
+		memcpy(file->overlay, file->source->bytes + file->overlay_off.v,
+		       file->overlay_size);
+	file->overlay_edited = true;
+	return file->overlay;
+}
+
 uint8_t *image_file_at(struct image_file *file, struct rva rva, uint32_t size)
 {
 	uint32_t index = image_file_section_at(file, rva);
@@ -140,7 +156,7 @@ uint8_t *image_file_at(struct image_file *file, struct rva rva, uint32_t size)
 	offset = rva.v - section->rva.v;
 	if (offset > section->data_size || section->data_size - offset < size)
 		return NULL;
-	return section->data + offset;
+	return editable_data(file, section) + offset;
 }
 
 static bool holds(uint32_t begin, uint32_t length, uint32_t off, uint32_t size)
@@ -154,10 +170,10 @@ uint8_t *image_file_at_offset(struct image_file *file, struct file_off off, uint
 		struct file_section *section = &file->sections.data[i];
 
 		if (section->old_raw.v && holds(section->old_raw.v, section->data_size, off.v, size))
-			return section->data + (off.v - section->old_raw.v);
+			return editable_data(file, section) + (off.v - section->old_raw.v);
 	}
 	if (holds(file->overlay_off.v, file->overlay_size, off.v, size))
-		return file->overlay + (off.v - file->overlay_off.v);
+		return editable_overlay(file) + (off.v - file->overlay_off.v);
 	return off.v <= file->headers_size && file->headers_size - off.v >= size
 		       ? file->headers + off.v
 		       : NULL;
@@ -171,7 +187,7 @@ enum status image_file_add_section(struct image_file *file, const char *name, ui
 	uint64_t rva = align_up((uint64_t)last->rva.v + last->virtual_size,
 				file->source->headers.section_alignment);
 	struct file_section section = {.virtual_size = size, .characteristics = characteristics,
-				       .data_size = size};
+				       .data_size = size, .edited = true};
 
 	assert(size > 0 && strlen(name) <= sizeof(section.name));
 	if (file->sections.len >= SECTION_LIMIT || rva + size > UINT32_MAX / 2)
@@ -364,22 +380,41 @@ static void write_headers(const struct image_file *file, const struct file_plan 
 				  &file->sections.data[i], plan->raw[i], file->file_alignment);
 }
 
-uint32_t image_file_checksum(const uint8_t *bytes, size_t size, size_t checksum_off)
+/* The checksum of a file whose CheckSum field holds 0 (observed: what Windows'
+ * CheckSumMappedFile and GNU ld compute; the specification names only the field):
+ * 16-bit words added with end-around carry, plus the size.  Summing 32-bit words and
+ * folding once at the end gives the same, since 2^16 is 1 modulo 2^16 - 1. */
+static uint32_t checksum(const uint8_t *bytes, size_t size)
 {
 	uint64_t sum = 0;
+	size_t at = 0;
 
-	for (size_t i = 0; i < size; i += 2) {
-		uint32_t word = bytes[i];
-
-		if (i + 1 < size)
-			word |= (uint32_t)bytes[i + 1] << 8;
-		if (i >= checksum_off && i < checksum_off + 4)
-			continue;
-		sum += word;
-	}
+	for (; size - at >= 4; at += 4)
+		sum += load_u32(bytes + at);
+	for (unsigned shift = 0; at < size; at++, shift += 8)
+		sum += (uint32_t)bytes[at] << shift;
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	return (uint32_t)sum + (uint32_t)size;
+}
+
+/* What is edited, or else the original's. */
+static void write_data(const struct image_file *file, const struct file_plan *plan,
+		       uint8_t *bytes)
+{
+	const uint8_t *source = file->source->bytes;
+
+	for (uint32_t i = 0; i < file->sections.len; i++) {
+		const struct file_section *section = &file->sections.data[i];
+
+		if (section->data_size)
+			memcpy(bytes + plan->raw[i],
+			       section->edited ? section->data : source + section->old_raw.v,
+			       section->data_size);
+	}
+	memcpy(bytes + plan->overlay,
+	       file->overlay_edited ? file->overlay : source + file->overlay_off.v,
+	       file->overlay_size);
 }
 
 enum status image_file_emit(struct image_file *file, uint8_t **ret_bytes, size_t *ret_size,
@@ -401,12 +436,9 @@ enum status image_file_emit(struct image_file *file, uint8_t **ret_bytes, size_t
 	}
 	move_debug_offsets(file, &plan);
 	write_headers(file, &plan, bytes);
-	for (uint32_t i = 0; i < file->sections.len; i++)
-		if (file->sections.data[i].data_size)
-			memcpy(bytes + plan.raw[i], file->sections.data[i].data,
-			       file->sections.data[i].data_size);
-	memcpy(bytes + plan.overlay, file->overlay, file->overlay_size);
-	store_u32(bytes + checksum_off, image_file_checksum(bytes, plan.size, checksum_off));
+	write_data(file, &plan, bytes);
+	store_u32(bytes + checksum_off, 0);
+	store_u32(bytes + checksum_off, checksum(bytes, plan.size));
 	*ret_bytes = bytes;
 	*ret_size = plan.size;
 out:

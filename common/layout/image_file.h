@@ -1,5 +1,5 @@
-/* An image that is being written: editable copies of its headers, sections and
- * overlay, which emit as one file.
+/* An image that is being written: its headers, sections and overlay, which can be
+ * edited and emit as one file.  What nobody edits is not copied before that.
  *
  * Everything is edited in place by RVA; where the bytes stand in the file is
  * decided only at the end, so that sections may be added, the section table may
@@ -18,8 +18,9 @@ struct file_section {
 	struct rva rva;
 	uint32_t virtual_size;    /* bytes */
 	uint32_t characteristics; /* SECTION_* */
-	uint8_t *data;            /* owned (heap) */
+	uint8_t *data;            /* owned (heap); valid once `edited` */
 	uint32_t data_size;       /* bytes of `data`; the file holds them padded */
+	bool edited;              /* else the original's bytes at `old_raw` are the data */
 	struct file_off old_raw;  /* where the data stood in the original; 0 for a new section */
 };
 
@@ -28,15 +29,17 @@ struct image_file {
 	uint8_t *headers;                 /* owned: the original's headers */
 	uint32_t headers_size;            /* bytes: SizeOfHeaders of the original */
 	VEC(struct file_section) sections; /* ascending by RVA */
-	uint8_t *overlay;                 /* owned: what stands behind the last section's data */
+	/* What stands behind the last section's data. */
+	uint8_t *overlay;                 /* owned; valid once `overlay_edited` */
 	uint32_t overlay_size;            /* bytes, without the certificate table */
+	bool overlay_edited;              /* else the original's bytes at `overlay_off` are it */
 	struct file_off overlay_off;      /* where it stood in the original */
 	struct data_directory directories[DIRECTORY_COUNT]; /* as they shall be */
 	uint32_t file_alignment;          /* bytes; the original's unless changed */
 	bool had_certificate;             /* a signature was dropped */
 };
 
-/* Copies `image`, which must outlive the file.  On failure nothing is owned. */
+/* Takes over `image`, which must outlive the file.  On failure nothing is owned. */
 enum status image_file_init(struct image_file *file, const struct image *image,
 			    struct diag *diag);
 void image_file_release(struct image_file *file);
@@ -64,10 +67,5 @@ uint32_t image_file_section_at(const struct image_file *file, struct rva rva);
  * before the first section. */
 enum status image_file_emit(struct image_file *file, uint8_t **ret_bytes, size_t *ret_size,
 			    struct diag *diag);
-
-/* The checksum of a PE file whose CheckSum field stands at `checksum_off`
- * (observed: what Windows' CheckSumMappedFile and GNU ld compute; the
- * specification names only the field). */
-uint32_t image_file_checksum(const uint8_t *bytes, size_t size, size_t checksum_off);
 
 #endif
