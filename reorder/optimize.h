@@ -32,6 +32,7 @@ struct image_figures {
 	uint64_t bytes, movable_bytes, touched_bytes; /* of functions */
 	uint64_t code_pages, pages_before, pages_after;
 	uint64_t size_before, size_after; /* of the file */
+	uint64_t runs; /* in the database, that the touched ones are of */
 };
 
 /* An image to optimize. */

@@ -37,6 +37,7 @@ static void put_image(const struct subject *s, struct result *r, json_t *images)
 	result_put_count(r, object, "pages_floor", floor_pages(f));
 	result_put_count(r, object, "size_before", f->size_before);
 	result_put_count(r, object, "size_after", f->size_after);
+	result_put_count(r, object, "runs", f->runs);
 	result_put_count(r, object, "functions", f->functions);
 	result_put_count(r, object, "touched_functions", f->touched_functions);
 	result_put_count(r, object, "movable_functions", f->movable_functions);
@@ -139,8 +140,7 @@ static void print_pins(const struct subject *s)
 	putchar('\n');
 }
 
-static enum status print_image(const struct optimize *o, const struct subject *s,
-			       struct diag *diag)
+static enum status print_image(const struct subject *s, struct diag *diag)
 {
 	const struct image_figures *f = &s->figures;
 	uint64_t pinned = f->functions - f->movable_functions;
@@ -149,10 +149,11 @@ static enum status print_image(const struct optimize *o, const struct subject *s
 	printf("%s\n\n", s->name);
 	status = print_change(f, diag);
 	printf("\nfunctions  %s\n", human_count(f->functions).text);
-	printf("  touched  %s (%s), %s bytes, in %s runs\n",
+	printf("  touched  %s (%s), %s bytes, in %s run%s\n",
 	       human_count(f->touched_functions).text,
 	       human_percent(f->touched_functions, f->functions).text,
-	       human_count(f->touched_bytes).text, human_count(o->options->runs).text);
+	       human_count(f->touched_bytes).text, human_count(f->runs).text,
+	       f->runs == 1 ? "" : "s");
 	printf("  movable  %s (%s)\n", human_count(f->movable_functions).text,
 	       human_percent(f->movable_functions, f->functions).text);
 	if (pinned) {
@@ -206,7 +207,7 @@ enum status optimize_report(struct optimize *o, struct diag *diag)
 		return STATUS_OK;
 	}
 	for (uint32_t i = 0; i < o->subject_count && status == STATUS_OK; i++)
-		status = print_image(o, &o->subjects[i], diag);
+		status = print_image(&o->subjects[i], diag);
 	if (status == STATUS_OK)
 		status = print_steps(&o->tool->progress, diag);
 	print_outputs(o);

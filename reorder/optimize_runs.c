@@ -340,6 +340,7 @@ static void take_relink(struct subject *s, const json_t *object)
 	f->movable_functions = count_at(image, "movable_functions");
 	f->bytes = count_at(image, "bytes");
 	f->movable_bytes = count_at(image, "movable_bytes");
+	f->runs = count_at(order, "runs");
 	f->touched_functions = count_at(order, "touched_functions");
 	f->touched_bytes = count_at(order, "touched_bytes");
 	f->size_before = count_at(image, "size");
