@@ -98,7 +98,8 @@ def reorder(image, values):
             {"reason": "hidden-reference", "functions": 1, "bytes": 20}]
     end(image={"functions": 2000, "movable_functions": 1997, "bytes": 900000,
                "movable_bytes": 899932, "size": 1000000, "pins": pins},
-        order={"runs": 1 if "my.db" in values["--db"] else 7, "touched_functions": 400, "touched_bytes": 499 * 4096 + 1},
+        order={"runs": 1 if "my.db" in values["--db"] else 7, "touched_functions": 400,
+               "touched_bytes": 499 * 4096 + 1},
         output={"size": 1002000})
 
 
