@@ -11,7 +11,6 @@ import harness
 from harness import claim, require
 
 PROFILE_RUNS = 3
-FLOOR_FACTOR = 1.05
 GROWTH = 1.01
 
 
