@@ -136,7 +136,7 @@ def run_main(benchmark, parser):
     command failed."""
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     try:
         report = benchmark(arguments)
     except Failure as failure:

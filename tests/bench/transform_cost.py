@@ -22,13 +22,11 @@ import shutil
 import sqlite3
 import sys
 
-import paired
-
-SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(SOURCE / "tests" / "corpus"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "corpus"))
 
 import corpus  # noqa: E402
+import paired  # noqa: E402
 
 INSTRUMENT = paired.BUILD / "instrument" / "appulse-instrument"
 REORDER = paired.BUILD / "reorder" / "appulse-reorder"
