@@ -13,7 +13,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { SECTION_LIMIT = 96 /* what Windows' loader takes; PE/COFF specification, "COFF File Header" */ };
+enum {
+	SECTION_LIMIT = 96, /* what Windows' loader takes; PE/COFF specification, "COFF File Header" */
+	PAGE_BYTES = 4096,
+};
 
 static uint64_t align_up(uint64_t value, uint32_t alignment)
 {
@@ -235,6 +238,23 @@ static void sort_places(const struct image_file *file, uint32_t *order)
 	}
 }
 
+/* An image whose sections need no page of their own is mapped as one piece: its data
+ * must stand in the file where it stands in memory (PE/COFF specification, "Optional
+ * Header Windows-Specific Fields", SectionAlignment and FileAlignment). */
+static enum status check_low_alignment(const struct image_file *file,
+				       const struct file_plan *plan, struct diag *diag)
+{
+	if (file->source->headers.section_alignment >= PAGE_BYTES)
+		return STATUS_OK;
+	for (uint32_t i = 0; i < file->sections.len; i++)
+		if (file->sections.data[i].data_size &&
+		    plan->raw[i] != file->sections.data[i].rva.v)
+			return diag_fail_at(diag, STATUS_NO_ROOM, file->sections.data[i].rva,
+					    "no room in an image whose sections stand in the "
+					    "file as in memory");
+	return STATUS_OK;
+}
+
 static enum status plan_file(const struct image_file *file, struct file_plan *plan,
 			     struct diag *diag)
 {
@@ -267,7 +287,7 @@ static enum status plan_file(const struct image_file *file, struct file_plan *pl
 	plan->size = at + file->overlay_size;
 	if (plan->size > INT32_MAX)
 		return diag_fail(diag, STATUS_NO_ROOM, "the output would exceed 2 GiB");
-	return STATUS_OK;
+	return check_low_alignment(file, plan, diag);
 }
 
 /* The new place of a byte that stood at `off`. */

@@ -35,6 +35,7 @@ void image_builder_init(struct image_builder *b)
 	b->image_base = BUILT_IMAGE_BASE;
 	b->section_alignment = 0x1000;
 	b->file_alignment = 0x200;
+	b->header_rows = BUILT_HEADER_ROWS;
 	b->machine = MACHINE_X64;
 	b->characteristics = DLL_CHARACTERISTICS;
 }
@@ -49,7 +50,7 @@ void image_builder_release(struct image_builder *b)
 static uint32_t headers_size(const struct image_builder *b)
 {
 	/* Room for all rows, so that the first section's RVA is known at once. */
-	return align_up(BUILT_SECTIONS + BUILT_SECTION_MAX * 40, b->file_alignment);
+	return align_up(BUILT_SECTIONS + b->header_rows * 40, b->file_alignment);
 }
 
 static uint32_t memory_end(const struct image_builder *b)
@@ -68,7 +69,8 @@ struct rva image_builder_section(struct image_builder *b, const char *name,
 	struct built_section section = {.rva = rva_of(memory_end(b)),
 					.characteristics = characteristics};
 
-	require(b->section_count < BUILT_SECTION_MAX && strlen(name) <= 8);
+	require(b->section_count < b->header_rows && b->header_rows <= BUILT_SECTION_MAX &&
+		strlen(name) <= 8);
 	memcpy(section.name, name, strlen(name));
 	b->sections[b->section_count++] = section;
 	return section.rva;

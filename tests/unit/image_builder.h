@@ -39,7 +39,8 @@ enum {
 	BUILT_OPTIONAL = BUILT_PE + 24,    /* 240 bytes */
 	BUILT_DIRECTORIES = BUILT_OPTIONAL + 112,
 	BUILT_SECTIONS = BUILT_OPTIONAL + 240, /* rows of 40 bytes */
-	BUILT_SECTION_MAX = 16,
+	BUILT_SECTION_MAX = 96,
+	BUILT_HEADER_ROWS = 16, /* of the section table, unless `header_rows` says more */
 };
 #define BUILT_IMAGE_BASE 0x180000000u
 
@@ -55,6 +56,7 @@ struct built_section {
 struct image_builder {
 	uint64_t image_base;
 	uint32_t section_alignment, file_alignment; /* set before the first section */
+	uint32_t header_rows; /* sections that the headers have room for; set before too */
 	uint16_t machine;
 	uint16_t characteristics; /* of the file: a DLL unless changed */
 	struct rva entry;
