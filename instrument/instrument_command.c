@@ -1,6 +1,7 @@
 /* appulse-instrument IMAGE: analyse, plan the probes, write, check, store. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "cli/companion.h"
@@ -18,6 +19,9 @@
 #include "trace/probed_image.h"
 
 enum { AGENT_NAME_LIMIT = 63, PATH_LIMIT = 4096 };
+
+/* PE/COFF specification, "Windows Subsystem". */
+enum { SUBSYSTEM_WINDOWS_GUI = 2, SUBSYSTEM_WINDOWS_CUI = 3 };
 
 struct instrument_options {
 	const char *image, *output, *database, *agent_name;
@@ -44,18 +48,51 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Whether nothing but the agent itself may carry the agent's name. */
+static enum status check_agent_name(const struct instrument *in, struct diag *diag)
+{
+	const struct image *image = &in->analysis.image;
+	const char *agent = in->options->agent_name;
+
+	for (uint32_t i = 0; i < image->import_count; i++)
+		if (strcasecmp(image->imports[i].dll, agent) == 0)
+			return diag_fail(diag, STATUS_USAGE,
+					 "the image imports a '%s' of its own, choose another "
+					 "--agent-name", agent);
+	return STATUS_OK;
+}
+
+/* The agent is a DLL of Windows programs: drivers and firmware can't load it. */
+static enum status check_subsystem(const struct image *image, struct diag *diag)
+{
+	switch (image->headers.subsystem) {
+	case SUBSYSTEM_WINDOWS_GUI:
+	case SUBSYSTEM_WINDOWS_CUI:
+		return STATUS_OK;
+	default:
+		return diag_fail(diag, STATUS_UNSUPPORTED,
+				 "an image for subsystem %u, only Windows programs and DLLs can "
+				 "load the agent", image->headers.subsystem);
+	}
+}
+
 static enum status analyse(struct instrument *in, struct diag *diag)
 {
+	const struct image *image = &in->analysis.image;
 	enum status status;
 
 	progress_step(&in->tool->progress, "finding functions");
 	status = analysis_open(&in->analysis, in->options->image, NULL, diag);
 	if (status != STATUS_OK)
 		return status;
-	status = image_refuse_probed(&in->analysis.image, diag);
+	status = image_refuse_probed(image, diag);
+	if (status == STATUS_OK)
+		status = check_subsystem(image, diag);
+	if (status == STATUS_OK)
+		status = check_agent_name(in, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, in->options->image);
-	in->hash = sha256_of(in->analysis.image.bytes, in->analysis.image.size);
+	in->hash = sha256_of(image->bytes, image->size);
 	return status;
 }
 
@@ -287,13 +324,31 @@ static enum status instrument(struct tool *tool, const struct instrument_options
 	return status;
 }
 
+/* What Windows' loader finds under the very name: it adds ".dll" to names without an
+ * extension (Microsoft Learn, "LoadLibraryW function"). */
+static bool is_dll_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length <= 4 || length > AGENT_NAME_LIMIT || strcasecmp(name + length - 4, ".dll") != 0)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (name[i] < ' ' || name[i] > '~' || strchr("/\\:*?\"<>|", name[i]))
+			return false;
+	return true;
+}
+
 static enum status check_options(const struct instrument_options *o, struct diag *diag)
 {
-	if (o->agent_name[0] == '\0' || strlen(o->agent_name) > AGENT_NAME_LIMIT ||
-	    strpbrk(o->agent_name, "/\\:"))
+	if (!is_dll_name(o->agent_name))
 		return diag_fail(diag, STATUS_USAGE,
-				 "option '--agent-name' needs a file name of at most %d bytes; "
-				 "try 'appulse-instrument --help'", AGENT_NAME_LIMIT);
+				 "option '--agent-name' needs the file name of a DLL, of at most "
+				 "%d plain characters; try 'appulse-instrument --help'",
+				 AGENT_NAME_LIMIT);
+	if (strcasecmp(base_name(o->output), o->agent_name) == 0)
+		return diag_fail(diag, STATUS_USAGE,
+				 "the output '%s' has the name of the agent, choose another "
+				 "--agent-name", o->output);
 	return STATUS_OK;
 }
 

@@ -51,6 +51,19 @@ static void find_entered(const struct graph *graph, int32_t *probe_of)
 	}
 }
 
+/* What jump tables count their entries from must stay what it is, even where it is
+ * the function's start. */
+static void leave_table_bases(const struct graph *graph, int32_t *probe_of)
+{
+	for (uint32_t i = 0; i < graph->jump_tables.len; i++) {
+		uint32_t function =
+			graph_function_starting(graph, graph->jump_tables.data[i].base);
+
+		if (function != NO_FUNCTION)
+			probe_of[function] = -1;
+	}
+}
+
 enum status probe_plan_make(const struct graph *graph, const struct probe_filter *filter,
 			    struct probe_plan *ret_plan, struct diag *diag)
 {
@@ -60,6 +73,7 @@ enum status probe_plan_make(const struct graph *graph, const struct probe_filter
 	if (!ret_plan->probe_of)
 		return diag_no_memory(diag);
 	find_entered(graph, ret_plan->probe_of);
+	leave_table_bases(graph, ret_plan->probe_of);
 	for (uint32_t i = 0; i < graph->functions.len; i++) {
 		const struct function *function = &graph->functions.data[i];
 		bool entered = ret_plan->probe_of[i] == 0;

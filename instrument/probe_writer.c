@@ -9,8 +9,11 @@
  *
  * The import and function tables are copied because they cannot grow in place.
  * The agent is imported last, so that the other DLLs are loaded as before.  A
- * bound import table is dropped: it would keep the loader from looking up the
- * agent (PE/COFF specification, "Import Directory Table").
+ * bound import table is dropped, and the import table's time stamps that go with it:
+ * it would keep the loader from looking up the agent (PE/COFF specification, "Import
+ * Directory Table").  Without an IAT directory, Windows makes the section writable
+ * that holds the import table while it fills the address tables (observed: ReactOS
+ * 0.4, LdrpSnapIAT), so an image without one gets the directory that says the same.
  */
 #include "probe_writer.h"
 
@@ -18,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/utf8.h"
 #include "layout/image_file.h"
 #include "layout/rewrite.h"
 #include "trace/probe.h"
@@ -180,6 +184,22 @@ static void write_common(struct probe_job *job)
 	store_relative(code + COMMON_CALL + 2, rva_add(at, COMMON_CALL + 2), job->places.iat);
 }
 
+/* The original's name, cut between characters, in text that readers of traces take. */
+static void write_name(const char *name, uint8_t *ret_name)
+{
+	size_t length = strlen(name);
+	char copy[PROBE_NAME_BYTES] = "";
+
+	if (length >= PROBE_NAME_BYTES) {
+		length = PROBE_NAME_BYTES - 1;
+		while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
+			length--;
+	}
+	memcpy(copy, name, length);
+	utf8_clean(copy, false);
+	memcpy(ret_name, copy, sizeof(copy));
+}
+
 static void write_data(struct probe_job *job)
 {
 	const struct probe_places *p = &job->places;
@@ -195,14 +215,34 @@ static void write_data(struct probe_job *job)
 	store_u64(image + offsetof(struct probe_image, functions), va(job, p->functions));
 	memcpy(image + offsetof(struct probe_image, hash), job->options->hash.bytes,
 	       PROBE_HASH_BYTES);
-	memcpy(image + offsetof(struct probe_image, name), job->options->name,
-	       strnlen(job->options->name, PROBE_NAME_BYTES - 1));
+	write_name(job->options->name, image + offsetof(struct probe_image, name));
 	for (uint32_t i = 0; i < p->count; i++) {
 		uint32_t function = job->plan->functions.data[i];
 
 		store_u64(slots + 8 * i, va(job, unit_of(job, i)));
 		store_u32(functions + 4 * i, job->graph->functions.data[function].begin.v);
 	}
+}
+
+/* A row whose address table has a lookup table beside it can be looked up afresh. */
+static void unbind(uint8_t *row)
+{
+	if (load_u32(row) == 0)
+		return;
+	store_u32(row + 4, 0); /* TimeDateStamp */
+	store_u32(row + 8, 0); /* ForwarderChain */
+}
+
+static void keep_addresses_writable(struct probe_job *job)
+{
+	const struct image *image = job->graph->image;
+	const struct section *section =
+		image_section_at(image, image->directories[DIRECTORY_IMPORT].rva);
+
+	if (image->directories[DIRECTORY_IAT].size == 0 && section &&
+	    DIRECTORY_IAT < image->headers.directory_count)
+		job->file.directories[DIRECTORY_IAT] =
+			(struct data_directory){section->rva, section->virtual_size};
 }
 
 static void write_imports(struct probe_job *job)
@@ -219,6 +259,8 @@ static void write_imports(struct probe_job *job)
 	if (old)
 		memcpy(table, image_bytes(image, image->directories[DIRECTORY_IMPORT].rva, old),
 		       old);
+	for (uint32_t at = 0; at < old; at += IMPORT_DESCRIPTOR_BYTES)
+		unbind(table + at);
 	store_u32(row, p->lookup.v);
 	store_u32(row + 12, p->agent.v);
 	store_u32(row + 16, p->iat.v);
@@ -230,6 +272,7 @@ static void write_imports(struct probe_job *job)
 	job->file.directories[DIRECTORY_IMPORT] = (struct data_directory){
 		p->imports, (p->import_count + 1) * IMPORT_DESCRIPTOR_BYTES};
 	job->file.directories[DIRECTORY_BOUND_IMPORT] = (struct data_directory){0};
+	keep_addresses_writable(job);
 }
 
 /* Unwinding from the common code leads straight to the caller of the function: the
@@ -326,10 +369,11 @@ enum status probe_write(const struct graph *graph, const struct probe_plan *plan
 	struct probe_job job = {.graph = graph, .plan = plan, .options = options, .diag = diag};
 	enum status status = image_file_init(&job.file, graph->image, diag);
 
-	assert(plan->functions.len > 0);
 	memset(ret_probed, 0, sizeof(*ret_probed));
 	if (status != STATUS_OK)
 		return status;
+	assert(plan->functions.len > 0 &&
+	       graph->image->headers.directory_count > DIRECTORY_RELOCATION);
 	job.thunks = calloc((size_t)graph->functions.len + 1, sizeof(*job.thunks));
 	status = job.thunks ? edit(&job) : diag_no_memory(diag);
 	if (status == STATUS_OK)

@@ -336,6 +336,15 @@ static void low_alignment_allows_no_shift(void **state)
 	assert_int_equal(emit_status(&file), STATUS_NO_ROOM);
 	image_file_release(&file);
 	built_image_close(&built);
+	/* Behind memory that the file does not have. */
+	image_builder_virtual_size(&b, 0x100);
+	built_image_open(&built, &b);
+	open_file(&built.image, &file);
+	assert_int_equal(emit_status(&file), STATUS_OK);
+	assert_int_equal(add(&file, 0x10, &rva), STATUS_OK);
+	assert_int_equal(emit_status(&file), STATUS_NO_ROOM);
+	image_file_release(&file);
+	built_image_close(&built);
 	image_builder_release(&b);
 }
 
