@@ -41,13 +41,6 @@ struct instrument {
 	char agent_path[PATH_LIMIT]; /* where it goes */
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Whether nothing but the agent itself may carry the agent's name. */
 static enum status check_agent_name(const struct instrument *in, struct diag *diag)
 {
@@ -114,7 +107,7 @@ static enum status plan_probes(struct instrument *in, struct diag *diag)
 static enum status write_image(struct instrument *in, struct diag *diag)
 {
 	const struct probe_options options = {.agent = in->options->agent_name,
-					      .name = base_name(in->options->image),
+					      .name = basename(in->options->image),
 					      .hash = in->hash};
 
 	progress_step(&in->tool->progress, "adding probes");
@@ -147,7 +140,7 @@ static enum status store_image(struct instrument *in, struct diag *diag)
 {
 	const struct graph *graph = &in->analysis.graph;
 	const struct image *image = &in->analysis.image;
-	struct db_image row = {.hash = in->hash, .name = base_name(in->options->image),
+	struct db_image row = {.hash = in->hash, .name = basename(in->options->image),
 			       .size = image->size};
 	struct db_function *functions = calloc((size_t)graph->functions.len + 1,
 					       sizeof(*functions));
@@ -289,7 +282,7 @@ static enum status find_agent(struct instrument *in, struct diag *diag)
 	static const struct companion agent = {
 		.name = PROBE_AGENT_DLL, .variable = PROBE_AGENT_VARIABLE, .folder = "agent"};
 	const char *output = in->options->output;
-	int folder = (int)(base_name(output) - output);
+	int folder = (int)(basename(output) - output);
 	int used = snprintf(in->agent_path, sizeof(in->agent_path), "%.*s%s", folder, output,
 			    in->options->agent_name);
 
@@ -345,7 +338,7 @@ static enum status check_options(const struct instrument_options *o, struct diag
 				 "option '--agent-name' needs the file name of a DLL, of at most "
 				 "%d plain characters; try 'appulse-instrument --help'",
 				 AGENT_NAME_LIMIT);
-	if (strcasecmp(base_name(o->output), o->agent_name) == 0)
+	if (strcasecmp(basename(o->output), o->agent_name) == 0)
 		return diag_fail(diag, STATUS_USAGE,
 				 "the output '%s' has the name of the agent, choose another "
 				 "--agent-name", o->output);

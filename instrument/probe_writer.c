@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/utf8.h"
+#include "base/utf8.h"
 #include "layout/image_file.h"
 #include "layout/rewrite.h"
 #include "trace/probe.h"

@@ -6,17 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* wine, wine64, wine-stable, wine64-8.0, ...; not winecfg or winetricks. */
 static bool is_wine(const char *word)
 {
-	const char *name = base_name(word);
+	const char *name = basename(word);
 
 	if (strncmp(name, "wine", 4) != 0)
 		return false;

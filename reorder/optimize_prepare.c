@@ -48,13 +48,6 @@ void optimize_tell(void *with, enum swap_event event, const char *path)
 
 /* ---- the images ---- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The folder of an absolute path; it is the caller's to free. */
 static char *folder_of(const char *path)
 {
@@ -131,7 +124,7 @@ static enum status find_images(struct optimize *o, struct diag *diag)
 		enum status status;
 
 		s->given = images->data[i];
-		s->name = base_name(s->given);
+		s->name = basename(s->given);
 		s->figures.code_pages = s->figures.pages_before = s->figures.pages_after =
 			UNKNOWN_COUNT;
 		o->subject_count++;

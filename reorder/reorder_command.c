@@ -112,20 +112,13 @@ static enum status store_map(struct reorder *r, struct diag *diag)
 	return status;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Records the relink in the database that the profile came from. */
 static enum status store_relink(struct reorder *r, struct diag *diag)
 {
 	const struct order_request *order = &r->options->order;
 	struct db_relink relink = {
 		.output = sha256_of(r->relinked.bytes, r->relinked.size),
-		.output_name = base_name(r->options->output), .output_size = r->relinked.size,
+		.output_name = basename(r->options->output), .output_size = r->relinked.size,
 		.order = order_names[order->name], .seed = order->seed,
 		.placement = placement_names[r->options->placement],
 		.move_count = r->relinked.moves.len,

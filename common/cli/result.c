@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/utf8.h"
+#include "base/utf8.h"
 
 void result_init(struct result *result)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "cli/utf8.h"
+#include "base/utf8.h"
 
 void table_init(struct table *table, const struct table_column *columns, uint32_t count)
 {

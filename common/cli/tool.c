@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 #include "cli/help.h"
-#include "cli/utf8.h"
+#include "base/utf8.h"
 #include "cli/version.h"
 
 const char *tool_version(void)

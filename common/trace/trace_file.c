@@ -22,44 +22,10 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "trace/trace_format.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the layout is read as it is");
-
-/* Bytes of the UTF-8 sequence at `p`, at most `left`; 0 when it is malformed, or a
- * control character (Unicode 15, table 3-7). */
-static size_t utf8_length(const uint8_t *p, size_t left)
-{
-	uint8_t low = 0x80, high = 0xbf;
-	size_t n;
-
-	if (p[0] < 0x80)
-		return p[0] >= 0x20 && p[0] != 0x7f;
-	if (p[0] >= 0xc2 && p[0] <= 0xdf)
-		n = 2;
-	else if (p[0] >= 0xe0 && p[0] <= 0xef)
-		n = 3;
-	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (left < n)
-		return 0;
-	if (p[0] == 0xc2 || p[0] == 0xe0)
-		low = 0xa0; /* below: a C1 control character, an overlong form */
-	else if (p[0] == 0xed)
-		high = 0x9f; /* above: surrogates */
-	else if (p[0] == 0xf0)
-		low = 0x90;
-	else if (p[0] == 0xf4)
-		high = 0x8f;
-	if (p[1] < low || p[1] > high)
-		return 0;
-	for (size_t i = 2; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
 
 /* A copy of `size` bytes of text; `what` names it in the message. */
 static enum status copy_text(const void *text, size_t size, const char *what,
@@ -71,15 +37,10 @@ static enum status copy_text(const void *text, size_t size, const char *what,
 		return diag_no_memory(diag);
 	memcpy(copy, text, size);
 	copy[size] = '\0';
-	for (size_t i = 0; i < size;) {
-		size_t n = utf8_length((const uint8_t *)copy + i, size - i);
-
-		if (n == 0) {
-			free(copy);
-			return diag_fail(diag, STATUS_BAD_TRACE,
-					 "the trace's %s is not plain UTF-8 text", what);
-		}
-		i += n;
+	if (strlen(copy) != size || !utf8_is_clean(copy)) {
+		free(copy);
+		return diag_fail(diag, STATUS_BAD_TRACE,
+				 "the trace's %s is not plain UTF-8 text", what);
 	}
 	*ret_copy = copy;
 	return STATUS_OK;

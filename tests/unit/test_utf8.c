@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/utf8.h"
+#include "base/utf8.h"
 
 static void check(const char *text, bool keep_controls, const char *expected)
 {
@@ -84,9 +84,23 @@ static void width_counts_code_points(void **state)
 	assert_int_equal(utf8_width("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80x"), 4);
 }
 
+static void test_is_clean(void **unused)
+{
+	static const char *const clean[] = {"", "plain", "\xc3\xa4\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+	static const char *const unclean[] = {"\x1b[2J", "\x7f", "\xc2\x9b", "\xff", "a\xe2\x82",
+					      "\xc0\x80", "\xed\xa0\x80"};
+
+	(void)unused;
+	for (unsigned i = 0; i < sizeof(clean) / sizeof(*clean); i++)
+		assert_true(utf8_is_clean(clean[i]));
+	for (unsigned i = 0; i < sizeof(unclean) / sizeof(*unclean); i++)
+		assert_false(utf8_is_clean(unclean[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_is_clean),
 		cmocka_unit_test(well_formed_text_stays),
 		cmocka_unit_test(ill_formed_bytes_become_question_marks),
 		cmocka_unit_test(controls_are_cleaned_unless_kept),

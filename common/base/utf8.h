@@ -4,8 +4,8 @@
  * they may hold bytes that are no UTF-8, or escape sequences that a terminal
  * would obey.
  */
-#ifndef APPULSE_CLI_UTF8_H
-#define APPULSE_CLI_UTF8_H
+#ifndef APPULSE_BASE_UTF8_H
+#define APPULSE_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +14,9 @@
  * table 3-7) by '?', and each control character (C0, DEL, C1) too unless
  * `keep_controls`.  The length stays. */
 void utf8_clean(char *text, bool keep_controls);
+
+/* Whether utf8_clean without `keep_controls` would leave the text as it is. */
+bool utf8_is_clean(const char *text);
 
 /* Columns that well-formed text takes: one for each code point. */
 size_t utf8_width(const char *text);

@@ -1,4 +1,4 @@
-#include "cli/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -51,6 +51,20 @@ void utf8_clean(char *text, bool keep_controls)
 		else
 			p += length;
 	}
+}
+
+bool utf8_is_clean(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	while (*p) {
+		size_t length = sequence_length(p);
+
+		if (length == 0 || is_control(p))
+			return false;
+		p += length;
+	}
+	return true;
 }
 
 size_t utf8_width(const char *text)
