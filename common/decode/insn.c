@@ -127,6 +127,19 @@ static bool is_unlikely(const ZydisDecodedInstruction *zi, const uint8_t *bytes)
 	}
 }
 
+/* Whether the memory operand has rsp or rbp for a base (Intel SDM volume 2, tables 2-2
+ * and 2-3). */
+static bool is_frame_based(const ZydisDecodedInstruction *zi)
+{
+	uint8_t base = zi->raw.modrm.rm;
+
+	if (zi->raw.modrm.mod == 3 || zi->raw.rex.B)
+		return false;
+	if (base == 4)
+		base = zi->raw.sib.base;
+	return base == 4 || (base == 5 && zi->raw.modrm.mod != 0);
+}
+
 static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, struct insn *insn)
 {
 	memset(insn, 0, sizeof(*insn));
@@ -139,8 +152,10 @@ static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, s
 	find_constants(zi, insn);
 	insn->loads_entry = loads_entry(zi);
 	insn->unlikely = is_unlikely(zi, bytes);
-	if (insn->flow == FLOW_JUMP_INDIRECT)
-		insn->jump_register = zi->raw.modrm.mod == 3;
+	if (insn->flow == FLOW_JUMP_INDIRECT) {
+		insn->tail_call = zi->raw.rex.W;
+		insn->jump_computed = zi->raw.modrm.mod == 3 || is_frame_based(zi);
+	}
 	if (insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT)
 		insn->jump_memory = insn->field == FIELD_MEMORY;
 }

@@ -38,7 +38,9 @@ struct insn {
 	uint8_t field_offset; /* bytes from the instruction's start */
 	uint8_t field_size;   /* bytes: 1, 2 or 4 */
 	bool padding;         /* int3 or a nop of any length */
-	bool jump_register;   /* FLOW_JUMP_INDIRECT through a plain register */
+	bool jump_computed;   /* FLOW_JUMP_INDIRECT through a register, or through memory
+	                       * that rsp or rbp names, where a register may have been saved */
+	bool tail_call;       /* FLOW_JUMP_INDIRECT in the form that ends an epilogue: REX.W */
 	bool loads_entry;     /* reads 32 bits in the ways in which jump tables are read: sign-
 	                       * extended, or into a register from an indexed place */
 	bool jump_memory;     /* an indirect jump or call through [rip + disp32] */

@@ -44,13 +44,15 @@ static void add_branch(struct discovery *d, const struct insn *insn, struct rva 
 		       struct ref ref, const struct runtime_function *entry)
 {
 	bool inside = entry && ref.target.v >= entry->begin.v && ref.target.v < entry->end.v;
-	uint8_t *state = discovery_state(d, ref.target);
+	bool in_table = inside || discovery_table_entry(d, ref.target);
 
 	/* Bare code that is called, or that a jump out of a function table entry leads
-	 * to (a tail call), begins a function. */
-	if (state)
-		discovery_enter(d, ref.target, (insn->flow == FLOW_CALL || entry) &&
-					       !discovery_table_entry(d, ref.target));
+	 * to (a tail call), begins a function.  Whether two places in bare code are in
+	 * one function is not known yet. */
+	if (insn->flow != FLOW_CALL && (inside || (!entry && !in_table)))
+		discovery_reach(d, ref.target);
+	else
+		discovery_enter(d, ref.target, (insn->flow == FLOW_CALL || entry) && !in_table);
 	if (inside && insn->flow != FLOW_CALL)
 		return;
 	if (insn->field_size < 4) {
@@ -151,7 +153,7 @@ static void sweep_run(struct discovery *d, struct rva start)
 		add_constants(d, &insn, here);
 		if (insn.loads_entry && !vec_push(&d->entry_loads, here))
 			d->out_of_memory = true;
-		if (insn.jump_register && !vec_push(&d->computed_jumps, here))
+		if (insn.jump_computed && !vec_push(&d->computed_jumps, here))
 			d->out_of_memory = true;
 		if (!goes_on(&insn))
 			return;

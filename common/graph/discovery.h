@@ -41,7 +41,7 @@ struct discovery {
 	const struct discovery_options *options;
 	struct diag *diag;
 	VEC(struct rva) work;            /* instruction starts still to decode */
-	VEC(struct rva) computed_jumps;  /* jumps through a register */
+	VEC(struct rva) computed_jumps;  /* jumps whose target was perhaps computed */
 	VEC(struct rva) entry_loads;     /* instructions that may read a jump table's entry */
 	VEC(struct explored) explored;   /* ascending */
 	VEC(struct rva) taken_labels;    /* places in code whose address lea or a relocated
@@ -66,6 +66,9 @@ void discovery_ref(struct discovery *d, struct ref ref);
 /* Says that control may enter at `rva`: it will be decoded.  With `function` it
  * is the start of a function as well. */
 void discovery_enter(struct discovery *d, struct rva rva, bool function);
+
+/* As discovery_enter for a branch of the same function. */
+void discovery_reach(struct discovery *d, struct rva rva);
 
 /* Says that something takes the address `rva` in code: code begins there, a jump
  * table, or data; code_sweep_taken decides. */

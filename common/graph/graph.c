@@ -45,22 +45,32 @@ void discovery_ref(struct discovery *d, struct ref ref)
 		d->out_of_memory = true;
 }
 
-void discovery_enter(struct discovery *d, struct rva rva, bool function)
+void discovery_reach(struct discovery *d, struct rva rva)
 {
 	uint8_t *state = discovery_state(d, rva);
 
 	if (!state)
 		return;
 	*state |= CODE_LABEL;
-	if (function)
-		*state |= CODE_FUNCTION;
 	if ((*state & CODE_STATE) == CODE_UNKNOWN && !vec_push(&d->work, rva))
 		d->out_of_memory = true;
 }
 
+void discovery_enter(struct discovery *d, struct rva rva, bool function)
+{
+	uint8_t *state = discovery_state(d, rva);
+
+	if (!state)
+		return;
+	*state |= CODE_ENTERED;
+	if (function)
+		*state |= CODE_FUNCTION;
+	discovery_reach(d, rva);
+}
+
 void discovery_take(struct discovery *d, struct rva rva)
 {
-	*discovery_state(d, rva) |= CODE_LABEL;
+	*discovery_state(d, rva) |= CODE_LABEL | CODE_ENTERED;
 	if (!vec_push(&d->taken_labels, rva))
 		d->out_of_memory = true;
 }

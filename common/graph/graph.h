@@ -101,6 +101,7 @@ enum {
 	CODE_LABEL = 16,     /* something refers to this byte */
 	CODE_DATA = 32,      /* an instruction reads or writes this byte */
 	CODE_BOUNDARY = 64,  /* a function table entry begins or ends here */
+	CODE_ENTERED = 128,  /* something else leads here than branches of the same function */
 };
 
 struct code_range {

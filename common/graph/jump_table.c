@@ -9,16 +9,21 @@
  * through its blocks to a fixpoint (value_flow.h).  When the jumped-to value is
  * "entry of table T, plus base B", the table is read, and its targets become
  * further successors.  How many entries: the bound that a comparison gives where
- * there is one; otherwise as many as lead into the same function, up to the next
- * label.  A table stands in read-only data (GCC) or in the text behind its
+ * there is one; otherwise as many as lead to instructions, up to the next label.  What
+ * leads out of the function then is either a case in a cold part, or no entry at all
+ * but chance; it is recorded as an entry, and pins what it leads to, so that the word
+ * stays right either way.  A table stands in read-only data (GCC) or in the text behind its
  * function (LLVM).
  *
  * This is done in two ways.  Exploring happens while code is still being found: it
  * enters the targets and marks tables in the text, so that they are not decoded.
  * Proving happens at the end, when all code and all labels are known, and trusts
- * nothing of before: a table whose bound reaches over a label, or with an entry
- * that is no instruction, contradicts itself and pins, and so does a jump that the
- * flow of values does not reach.
+ * nothing of before.  At every place that something outside the function leads to, all
+ * knowledge ends.  A table whose bound reaches over a label, or with an entry that is
+ * no instruction, contradicts itself, and so does one that a label ends which stands
+ * in its midst as it seems.  Then, and when the flow of values does not reach a jump,
+ * it is not understood: it may lead anywhere in its function, in the function's other
+ * parts, and to what nothing else leads to (function_family.h); all that is pinned.
  *
  * Rejected: looking for instruction patterns before the jump (bases are hoisted
  * out of loops, bounds are spilled).
@@ -30,6 +35,7 @@
 #include <string.h>
 
 #include "graph/discovery.h"
+#include "graph/function_family.h"
 #include "graph/value_flow.h"
 
 enum { TABLE_LIMIT = 65536 /* entries; none met comes near */ };
@@ -44,6 +50,7 @@ enum solver_mode {
 struct jump {
 	struct rva at;
 	bool solved;         /* needs no care, or is led by the table of `target` */
+	bool conflict;       /* its table contradicts itself */
 	struct value target; /* what the register holds */
 };
 
@@ -55,6 +62,19 @@ struct described {
 		struct insn_detail detail;
 	} *data;
 	uint32_t len, cap;
+};
+
+/* A table that a label ends though another entry seems to follow: the label must be
+ * another table's. */
+struct open_table {
+	struct rva jump, end;
+};
+
+/* What proving gathers over all functions. */
+struct proof {
+	struct function_families families;
+	VEC(struct open_table) open;
+	bool again; /* a function has got a new way into it */
 };
 
 /* One function, or before functions are known the code from one start to the next. */
@@ -72,6 +92,8 @@ struct solver {
 	VEC(bool) ran;                     /* by state: whether its block has run before */
 	struct described *described;       /* borrowed */
 	VEC(struct jump) jumps;
+	struct proof *proof;               /* borrowed; NULL when exploring */
+	uint32_t function;                 /* id; only when proving */
 };
 
 static int compare_rvas(const void *a, const void *b)
@@ -152,6 +174,11 @@ static uint32_t table_limit(const struct solver *s, struct rva table)
 	return limit < TABLE_LIMIT ? limit : TABLE_LIMIT;
 }
 
+static bool in_function(const struct solver *s, struct rva rva)
+{
+	return rva_in(rva, s->begin, s->size);
+}
+
 /* Reads entry `i`; false when it is not in read-only data or can be no target.
  * While code is still being found, an unknown byte can be one. */
 static bool read_entry(const struct solver *s, const struct value *target, uint32_t i,
@@ -164,14 +191,12 @@ static bool read_entry(const struct solver *s, const struct value *target, uint3
 	if (!word || !image_is_read_only(s->d->image, site))
 		return false;
 	*ret_target = rva_add(target->base, load_u32(word));
+	if (ret_target->v == s->begin.v + s->size)
+		return true; /* unreachable code at the end, of no bytes */
 	state = discovery_state(s->d, *ret_target);
 	return state && ((*state & CODE_STATE) == CODE_START ||
-			 (s->mode != PROVE && (*state & CODE_STATE) == CODE_UNKNOWN));
-}
-
-static bool in_function(const struct solver *s, struct rva rva)
-{
-	return rva_in(rva, s->begin, s->size);
+			 (s->mode != PROVE && (*state & CODE_STATE) == CODE_UNKNOWN &&
+			  in_function(s, *ret_target)));
 }
 
 /* The number of entries, 0 when the table contradicts itself. */
@@ -190,7 +215,7 @@ static uint32_t table_count(const struct solver *s, const struct value *target)
 	}
 	if (s->mode == EXPLORE_BOUNDED)
 		return 0;
-	while (count < limit && read_entry(s, target, count, &to) && in_function(s, to))
+	while (count < limit && read_entry(s, target, count, &to))
 		count++;
 	return count;
 }
@@ -205,7 +230,9 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 		return;
 	if (s->state_of[offset] < 0) {
 		s->state_of[offset] = (int32_t)s->states.len;
-		if (!vec_push(&s->states, *state) || !vec_push(&s->ran, false))
+		/* Without a label, a block that begins before it may have run over it. */
+		if (!vec_push(&s->states, *state) ||
+		    !vec_push(&s->ran, !(s->range->map[to.v - s->range->begin.v] & CODE_LABEL)))
 			s->d->out_of_memory = true;
 	} else if (!flow_state_join(&s->states.data[s->state_of[offset]], state, to)) {
 		return;
@@ -231,7 +258,7 @@ static struct jump *jump_at(struct solver *s, struct rva at)
 
 /* A jump through a register that holds `target`. */
 static void meet_jump(struct solver *s, const struct flow_state *state, struct rva at,
-		      const struct value *target)
+		      const struct value *target, bool is_tail_call)
 {
 	struct jump *jump = jump_at(s, at);
 	uint32_t count;
@@ -239,11 +266,16 @@ static void meet_jump(struct solver *s, const struct flow_state *state, struct r
 	if (!jump)
 		return;
 	jump->target = *target;
-	jump->solved = target->kind == VALUE_WHOLE || target->kind == VALUE_ADDRESS;
-	if (target->kind != VALUE_TARGET)
+	jump->solved = target->kind == VALUE_WHOLE || target->kind == VALUE_ADDRESS ||
+		       (target->kind == VALUE_SAVED && is_tail_call);
+	jump->conflict = false;
+	if (target->survived && target->table.v != target->base.v)
+		jump->target.kind = VALUE_COMPUTED; /* no table of the compiler's */
+	if (jump->target.kind != VALUE_TARGET)
 		return;
 	count = table_count(s, target);
 	jump->solved = count > 0;
+	jump->conflict = count == 0;
 	for (uint32_t i = 0; i < count; i++) {
 		struct rva to;
 
@@ -260,6 +292,7 @@ static bool leave(struct solver *s, struct flow_state *state, struct rva at,
 	struct rva next = rva_add(at, insn->length);
 	struct rva target = rva_add(next, (uint32_t)insn->relative);
 	struct flow_state taken;
+	struct value value;
 
 	switch (insn->flow) {
 	case FLOW_BRANCH:
@@ -272,8 +305,10 @@ static bool leave(struct solver *s, struct flow_state *state, struct rva at,
 		flow_to(s, state, target);
 		return false;
 	case FLOW_JUMP_INDIRECT:
-		if (insn->jump_register && detail->target.reg < REGISTER_COUNT)
-			meet_jump(s, state, at, &state->registers[detail->target.reg]);
+		if (insn->jump_computed) {
+			value = flow_state_read(state, at, &detail->target);
+			meet_jump(s, state, at, &value, insn->tail_call);
+		}
 		return false;
 	case FLOW_RETURN:
 	case FLOW_STOP:
@@ -316,7 +351,7 @@ static void run_block(struct solver *s, uint32_t offset)
 		const struct described_insn *known;
 		struct described_insn now;
 
-		if (!first && (map[offset] & CODE_LABEL)) {
+		if (!first && ((map[offset] & CODE_LABEL) || s->state_of[offset] >= 0)) {
 			flow_to(s, &state, here);
 			return;
 		}
@@ -352,26 +387,48 @@ static void run_to_fixpoint(struct solver *s)
 	} while (s->pending_before && !s->d->out_of_memory);
 }
 
-/* Enters the function at its begin; then wherever something else than the flow
- * seen so far leads (landing pads, labels taken as addresses): nothing is known
- * there. */
-static void follow_values(struct solver *s)
+/* Whether nothing is known where control enters at the function's begin. */
+static bool begins_unknown(const struct solver *s)
 {
-	uint32_t base = s->begin.v - s->range->begin.v;
+	const struct function *f;
+
+	if (!s->proof)
+		return false;
+	f = &s->d->graph->functions.data[s->function];
+	return f->kind == FUNCTION_CHAINED || !s->proof->families.members[s->function].called;
+}
+
+/* Enters wherever the map has all of `flags` and control has not come yet. */
+static void enter_unknown(struct solver *s, uint8_t flags)
+{
+	const uint8_t *map = s->range->map + (s->begin.v - s->range->begin.v);
 	struct flow_state state;
 
-	flow_state_entry(&state, s->begin.v);
-	flow_to(s, &state, s->begin);
-	run_to_fixpoint(s);
-	for (uint32_t i = 0; i < s->size && !s->d->out_of_memory; i++) {
-		uint8_t map = s->range->map[base + i];
-
-		if ((map & CODE_STATE) != CODE_START || !(map & CODE_LABEL) || s->state_of[i] >= 0)
+	for (uint32_t i = 1; i < s->size && !s->d->out_of_memory; i++) {
+		if ((map[i] & flags) != flags || s->state_of[i] >= 0 ||
+		    (map[i] & CODE_STATE) != CODE_START)
 			continue;
 		flow_state_unknown(&state, s->begin.v + i);
 		flow_to(s, &state, rva_add(s->begin, i));
-		run_to_fixpoint(s);
 	}
+}
+
+/* Enters the function at its begin, and where something outside leads to; nothing is
+ * known there (landing pads, labels taken as addresses, ways back from cold parts).  Then
+ * wherever a label is that the flow has not come to. */
+static void follow_values(struct solver *s)
+{
+	struct flow_state state;
+
+	if (begins_unknown(s))
+		flow_state_unknown(&state, s->begin.v);
+	else
+		flow_state_entry(&state, s->begin.v);
+	flow_to(s, &state, s->begin);
+	enter_unknown(s, CODE_LABEL | CODE_ENTERED);
+	run_to_fixpoint(s);
+	enter_unknown(s, CODE_LABEL);
+	run_to_fixpoint(s);
 }
 
 static bool described_init(struct described *described, uint32_t size)
@@ -518,10 +575,10 @@ static bool enter_targets(struct solver *s)
 		for (uint32_t e = 0; e < count; e++) {
 			struct rva to;
 
-			if (!read_entry(s, target, e, &to))
+			if (!read_entry(s, target, e, &to) || !in_function(s, to))
 				continue;
 			found |= (*discovery_state(s->d, to) & CODE_STATE) == CODE_UNKNOWN;
-			discovery_enter(s->d, to, false);
+			discovery_reach(s->d, to);
 		}
 	}
 	return found;
@@ -637,21 +694,43 @@ bool jump_tables_explore(struct discovery *d, bool unbounded)
 	return found && !d->out_of_memory;
 }
 
+/* An entry of a proven table that leads to `to`. */
+static void add_entry(struct solver *s, const struct value *target, struct rva site, struct rva to)
+{
+	struct ref ref = {.site = site, .target = to, .base = target->base, .kind = REF_TABLE,
+			  .size = 4};
+	uint8_t *state = discovery_state(s->d, to);
+
+	/* Labels of the program's own, relative to another label: what looks like one more
+	 * of them behind the last must not count. */
+	if (in_function(s, to) && in_function(s, target->base) && !in_function(s, target->table))
+		return;
+	if (!in_function(s, to)) {
+		if (!state || (*state & CODE_STATE) != CODE_START)
+			return; /* the function's end */
+		s->proof->again |= function_families_join(&s->proof->families, s->d,
+							  s->function, to);
+		if (!target->bound)
+			discovery_doubt(s->d, to, PIN_UNSOLVED_JUMP);
+	}
+	discovery_ref(s->d, ref);
+}
+
 static void add_table(struct solver *s, const struct jump *jump)
 {
-	struct graph *graph = s->d->graph;
-	struct jump_table table = {.table = jump->target.table, .base = jump->target.base,
-				   .jump = jump->at, .count = table_count(s, &jump->target)};
+	const struct value *target = &jump->target;
+	struct jump_table table = {.table = target->table, .base = target->base,
+				   .jump = jump->at, .count = table_count(s, target)};
+	struct open_table open = {jump->at, rva_add(table.table, 4 * table.count)};
+	struct rva to;
 
-	for (uint32_t i = 0; i < table.count; i++) {
-		struct ref ref = {.site = rva_add(table.table, 4 * i), .base = table.base,
-				  .kind = REF_TABLE, .size = 4};
-
-		if (!read_entry(s, &jump->target, i, &ref.target))
-			return;
-		discovery_ref(s->d, ref);
-	}
-	if (!vec_push(&graph->jump_tables, table))
+	for (uint32_t i = 0; i < table.count; i++)
+		if (read_entry(s, target, i, &to))
+			add_entry(s, target, rva_add(table.table, 4 * i), to);
+	if (!target->bound && read_entry(s, target, table.count, &to) &&
+	    !vec_push(&s->proof->open, open))
+		s->d->out_of_memory = true;
+	if (!vec_push(&s->d->graph->jump_tables, table))
 		s->d->out_of_memory = true;
 }
 
@@ -663,10 +742,32 @@ static const struct jump *reached_jump(const struct solver *s, struct rva at)
 	return NULL;
 }
 
+static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump, bool conflict)
+{
+	discovery_doubt(d, jump, conflict ? PIN_TABLE_CONFLICT : PIN_UNSOLVED_JUMP);
+	proof->families.members[graph_function_at(d->graph, jump)].unsolved = true;
+}
+
+static void prove_solved(struct solver *s, const struct rva *jumps, uint32_t count)
+{
+	follow_values(s);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct jump *jump = reached_jump(s, jumps[i]);
+
+		if (is_plain_tail_call(s->d, jumps[i]))
+			continue;
+		if (!jump || !jump->solved)
+			doubt_jump(s->d, s->proof, jumps[i], jump && jump->conflict);
+		else if (jump->target.kind == VALUE_TARGET)
+			add_table(s, jump);
+	}
+}
+
 /* Proves the `count` jumps of one function. */
-static void prove_function(struct discovery *d, const struct function *function,
+static void prove_function(struct discovery *d, struct proof *proof, uint32_t id,
 			   const struct rva *jumps, uint32_t count)
 {
+	const struct function *function = &d->graph->functions.data[id];
 	struct described described;
 	struct solver s;
 
@@ -674,36 +775,19 @@ static void prove_function(struct discovery *d, const struct function *function,
 		d->out_of_memory = true;
 		return;
 	}
-	if (!solver_init(&s, d, PROVE, function->begin, function->size, &described)) {
-		described_release(&described);
-		return;
+	if (solver_init(&s, d, PROVE, function->begin, function->size, &described)) {
+		s.proof = proof;
+		s.function = id;
+		prove_solved(&s, jumps, count);
+		solver_release(&s);
 	}
-	follow_values(&s);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct jump *jump = reached_jump(&s, jumps[i]);
-
-		if (is_plain_tail_call(d, jumps[i]))
-			continue;
-		if (!jump || !jump->solved)
-			discovery_doubt(d, jumps[i], PIN_UNSOLVED_JUMP);
-		else if (jump->target.kind == VALUE_TARGET)
-			add_table(&s, jump);
-	}
-	solver_release(&s);
 	described_release(&described);
 }
 
-void jump_tables_prove(struct discovery *d)
+static void prove_all(struct discovery *d, struct proof *proof)
 {
-	const struct relocations *relocs = &d->graph->tables.relocs;
-	const struct rva *jumps;
+	const struct rva *jumps = d->computed_jumps.data;
 
-	/* Words under relocations are no entries. */
-	for (uint32_t i = 0; i < relocs->count; i++)
-		if (!vec_push(&d->data_labels, relocs->data[i].site))
-			d->out_of_memory = true;
-	sort_labels(d);
-	jumps = d->computed_jumps.data;
 	for (uint32_t i = 0, end; i < d->computed_jumps.len && !d->out_of_memory; i = end) {
 		uint32_t id = graph_function_at(d->graph, jumps[i]);
 		const struct function *f;
@@ -714,6 +798,60 @@ void jump_tables_prove(struct discovery *d)
 		f = &d->graph->functions.data[id];
 		while (end < d->computed_jumps.len && rva_in(jumps[end], f->begin, f->size))
 			end++;
-		prove_function(d, f, jumps + i, end - i);
+		prove_function(d, proof, id, jumps + i, end - i);
 	}
+}
+
+/* A label that ends a table must be where another begins. */
+static void doubt_open_tables(struct discovery *d, struct proof *proof)
+{
+	uint32_t count = d->graph->jump_tables.len;
+	struct rva *starts = malloc(((size_t)count + 1) * sizeof(*starts));
+
+	if (!starts) {
+		d->out_of_memory = true;
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		starts[i] = d->graph->jump_tables.data[i].table;
+	sort_rvas(starts, count);
+	for (uint32_t i = 0; i < proof->open.len; i++) {
+		struct rva end = proof->open.data[i].end;
+		uint32_t at = first_from(starts, count, end);
+
+		if (at == count || starts[at].v != end.v)
+			doubt_jump(d, proof, proof->open.data[i].jump, true);
+	}
+	free(starts);
+}
+
+/* Tables that lead into other functions are new ways into them, and then what was
+ * proven for those may not hold: all is done again until there are no more. */
+void jump_tables_prove(struct discovery *d)
+{
+	const struct relocations *relocs = &d->graph->tables.relocs;
+	uint32_t refs = d->graph->refs.len, doubts = d->doubts.len;
+	struct proof proof = {0};
+
+	/* Words under relocations are no entries. */
+	for (uint32_t i = 0; i < relocs->count; i++)
+		if (!vec_push(&d->data_labels, relocs->data[i].site))
+			d->out_of_memory = true;
+	sort_labels(d);
+	if (!function_families_init(&proof.families, d)) {
+		d->out_of_memory = true;
+		return;
+	}
+	do {
+		proof.again = false;
+		proof.open.len = 0;
+		d->graph->refs.len = refs;
+		d->graph->jump_tables.len = 0;
+		d->doubts.len = doubts;
+		prove_all(d, &proof);
+	} while (proof.again && !d->out_of_memory);
+	doubt_open_tables(d, &proof);
+	function_families_doubt(&proof.families, d);
+	function_families_release(&proof.families);
+	vec_release(&proof.open);
 }

@@ -48,6 +48,11 @@ static bool is_whole(const struct value *value)
 	return value->kind == VALUE_WHOLE || value->kind == VALUE_ADDRESS;
 }
 
+static bool is_whole_or_saved(const struct value *value)
+{
+	return is_whole(value) || value->kind == VALUE_SAVED;
+}
+
 static uint64_t narrowed_id(const struct value *value, unsigned size)
 {
 	if (size >= 4 || size >= value->width)
@@ -91,7 +96,7 @@ void flow_state_unknown(struct flow_state *state, uint64_t id)
 	flow_state_entry(state, id);
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		if (r != REGISTER_RSP)
-			state->registers[r].kind = VALUE_COMPUTED;
+			state->registers[r].kind = VALUE_SAVED;
 }
 
 /* A known place on the stack: `size` bytes, `offset` from the address with id `stack`. */
@@ -127,7 +132,8 @@ static bool may_be_stack(const struct flow_state *state, const struct operand *o
 	const struct value *index = register_value(state, operand->index);
 
 	return (base && base->kind == VALUE_STACK) || (index && index->kind == VALUE_STACK) ||
-	       (base && operand->base == REGISTER_RBP && base->kind == VALUE_COMPUTED);
+	       (base && operand->base == REGISTER_RBP &&
+		(base->kind == VALUE_COMPUTED || base->kind == VALUE_SAVED));
 }
 
 /* The lower `size` bytes of a value. */
@@ -231,6 +237,8 @@ static struct value load(struct flow_state *state, struct rva at, const struct o
 			return slot->size == place.size ? slot->value
 							: lower_part(slot->value, place.size);
 		value.id = made_id(at, WHAT_SLOT);
+		if (operand->size == 8)
+			value.kind = VALUE_SAVED;
 		add_slot(state, &place, value);
 		return value;
 	}
@@ -239,14 +247,14 @@ static struct value load(struct flow_state *state, struct rva at, const struct o
 		value.table = element.table;
 		value.bound = element.bound;
 		value.survived = element.survived;
-	} else if (operand->size == 8 && !may_be_stack(state, operand)) {
-		value.kind = VALUE_WHOLE;
+	} else if (operand->size == 8) {
+		value.kind = may_be_stack(state, operand) ? VALUE_SAVED : VALUE_WHOLE;
 	}
 	return value;
 }
 
-static struct value operand_value(struct flow_state *state, struct rva at,
-				  const struct operand *operand)
+struct value flow_state_read(struct flow_state *state, struct rva at,
+			     const struct operand *operand)
 {
 	const struct value *value;
 
@@ -339,7 +347,7 @@ static struct value extended(struct flow_state *state, struct rva at,
 			     const struct insn_detail *detail, uint64_t id)
 {
 	const struct operand *source = &detail->source;
-	struct value value = operand_value(state, at, source);
+	struct value value = flow_state_read(state, at, source);
 
 	if (detail->op == OP_ZERO_EXTEND) {
 		value = lower_part(value, source->size);
@@ -365,7 +373,7 @@ static struct value added(struct flow_state *state, struct rva at,
 	if (detail->target.size != 8)
 		return fresh(VALUE_COMPUTED, id);
 	if (source->kind != OPERAND_CONSTANT && detail->op == OP_ADD)
-		return sum(old, operand_value(state, at, source), id);
+		return sum(old, flow_state_read(state, at, source), id);
 	if (source->kind == OPERAND_CONSTANT && old.kind == VALUE_STACK)
 		return stack_address(&old, delta);
 	if (source->kind == OPERAND_CONSTANT && old.kind == VALUE_ADDRESS) {
@@ -380,7 +388,10 @@ static struct value either(const struct value *a, const struct value *b, uint64_
 {
 	if (a->kind == VALUE_STACK || b->kind == VALUE_STACK)
 		return fresh(VALUE_STACK, id);
-	return fresh(is_whole(a) && is_whole(b) ? VALUE_WHOLE : VALUE_COMPUTED, id);
+	if (is_whole(a) && is_whole(b))
+		return fresh(VALUE_WHOLE, id);
+	return fresh(is_whole_or_saved(a) && is_whole_or_saved(b) ? VALUE_SAVED
+								  : VALUE_COMPUTED, id);
 }
 
 /* The value that an instruction writes into its target register. */
@@ -394,7 +405,7 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 	switch (detail->op) {
 	case OP_MOVE:
 		if (target->size >= 4)
-			value = lower_part(operand_value(state, at, source), target->size);
+			value = lower_part(flow_state_read(state, at, source), target->size);
 		break;
 	case OP_ZERO_EXTEND:
 	case OP_SIGN_EXTEND:
@@ -413,7 +424,7 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 			value = scaled(state, &state->registers[target->reg], id);
 		break;
 	case OP_CONDITIONAL_MOVE:
-		other = operand_value(state, at, source);
+		other = flow_state_read(state, at, source);
 		if (target->size == 8)
 			value = either(&state->registers[target->reg], &other, id);
 		break;
@@ -431,7 +442,7 @@ static void compare(struct flow_state *state, struct rva at, const struct insn_d
 			  detail->source.value < UINT32_MAX;
 	if (!state->compared)
 		return;
-	left = lower_part(operand_value(state, at, &detail->target), detail->target.size);
+	left = lower_part(flow_state_read(state, at, &detail->target), detail->target.size);
 	state->compared_id = left.id;
 	if (left.id == NO_ID || left.kind == VALUE_STACK)
 		state->compared = false;
@@ -456,7 +467,9 @@ void flow_state_retire(struct flow_state *state, struct rva at)
 		state->compared = false;
 }
 
-/* Registers that a call leaves as it likes (x64 calling convention). */
+/* Registers that a call leaves as it likes (x64 calling convention).  A compiler that
+ * knows the callee goes on using those that it does not touch (observed: GCC 12.2 keeps
+ * a table's base in r11), and no compiler uses one that it does not know. */
 static void after_call(struct flow_state *state, struct rva at)
 {
 	static const uint8_t volatile_registers[] = {0, 1, 2, 8, 9, 10, 11};
@@ -464,8 +477,11 @@ static void after_call(struct flow_state *state, struct rva at)
 	for (unsigned i = 0; i < sizeof(volatile_registers); i++) {
 		uint8_t reg = volatile_registers[i];
 
-		state->registers[reg] = fresh(reg == 0 ? VALUE_WHOLE : VALUE_COMPUTED,
-					      made_id(at, reg));
+		if (reg != 0 && state->registers[reg].kind == VALUE_ADDRESS)
+			state->registers[reg].survived = true;
+		else
+			state->registers[reg] = fresh(reg == 0 ? VALUE_WHOLE : VALUE_COMPUTED,
+						      made_id(at, reg));
 	}
 }
 
@@ -482,7 +498,7 @@ static void store(struct flow_state *state, struct rva at, const struct insn_det
 	}
 	value.width = place.size;
 	if (detail->op == OP_MOVE && place.size >= 4)
-		value = lower_part(operand_value(state, at, &detail->source), place.size);
+		value = lower_part(flow_state_read(state, at, &detail->source), place.size);
 	forget_slots(state, &place);
 	add_slot(state, &place, value);
 }
@@ -490,7 +506,7 @@ static void store(struct flow_state *state, struct rva at, const struct insn_det
 static void push(struct flow_state *state, struct rva at, const struct insn_detail *detail)
 {
 	struct value *rsp = &state->registers[REGISTER_RSP];
-	struct value value = operand_value(state, at, &detail->target);
+	struct value value = flow_state_read(state, at, &detail->target);
 	struct place place;
 
 	if (detail->target.kind != OPERAND_CONSTANT && detail->target.size != 8) {
@@ -593,8 +609,8 @@ static bool same_value(const struct value *a, const struct value *b)
  * the stack are known by their id. */
 static bool is_followed(const struct value *value)
 {
-	return value->kind != VALUE_WHOLE && value->kind != VALUE_COMPUTED &&
-	       value->kind != VALUE_STACK;
+	return value->kind != VALUE_WHOLE && value->kind != VALUE_SAVED &&
+	       value->kind != VALUE_COMPUTED && value->kind != VALUE_STACK;
 }
 
 /* The best that holds for both; it only ever loses knowledge, so joins end. */

@@ -10,7 +10,7 @@
 
 #include "graph/value_flow.h"
 
-enum { RAX = 0, RDX = 2 };
+enum { RAX = 0, RDX = 2, RBX = 3 };
 
 /* Runs the instructions in `code` from `at` on; after each comparison control goes on
  * as if a `ja` behind it was not taken. */
@@ -111,10 +111,10 @@ static void test_target_over_the_stack(void **unused)
 	/* mov [rsp + 32], rax; call; mov rax, [rsp + 32]: it may be that target still */
 	state = STATE_AFTER(FRAME LEA_RDX READ_ENTRY ADD_BASE
 			    "\x48\x89\x44\x24\x20\xe8\0\0\0\0\x48\x8b\x44\x24\x20");
-	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
+	assert_int_equal(state.registers[RAX].kind, VALUE_SAVED);
 	/* mov rax, [rsp + rcx * 8 + 32]; mov rax, [rcx + 8] */
 	state = STATE_AFTER("\x48\x8b\x44\xcc\x20");
-	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
+	assert_int_equal(state.registers[RAX].kind, VALUE_SAVED);
 	state = STATE_AFTER("\x48\x8b\x41\x08");
 	assert_int_equal(state.registers[RAX].kind, VALUE_WHOLE);
 }
@@ -140,6 +140,22 @@ static void test_base_over_the_stack(void **unused)
 	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
 }
 
+/* A compiler that knows the callee keeps a table's base in a register that calls may
+ * change. */
+static void test_base_over_a_call(void **unused)
+{
+	struct flow_state state;
+
+	(void)unused;
+	state = STATE_AFTER(LEA_RDX "\xe8\0\0\0\0" READ_ENTRY ADD_BASE);
+	assert_int_equal(state.registers[RAX].kind, VALUE_TARGET);
+	assert_true(state.registers[RAX].survived);
+	/* mov rdx, rbx; call */
+	state = STATE_AFTER("\x48\x89\xda\xe8\0\0\0\0");
+	assert_int_equal(state.registers[RDX].kind, VALUE_COMPUTED);
+	assert_int_equal(state.registers[RBX].kind, VALUE_WHOLE);
+}
+
 static void test_part_of_a_variable(void **unused)
 {
 	struct flow_state state;
@@ -147,7 +163,7 @@ static void test_part_of_a_variable(void **unused)
 	(void)unused;
 	/* mov [rsp + 32], edx; mov rdx, [rsp + 32]: half of it is something else */
 	state = STATE_AFTER(LEA_RDX "\x89\x54\x24\x20\x48\x8b\x54\x24\x20");
-	assert_int_equal(state.registers[RDX].kind, VALUE_COMPUTED);
+	assert_int_equal(state.registers[RDX].kind, VALUE_SAVED);
 	state = STATE_AFTER(LEA_RDX "\x89\xd2"); /* mov edx, edx */
 	assert_int_equal(state.registers[RDX].kind, VALUE_COMPUTED);
 }
@@ -172,6 +188,7 @@ int main(void)
 		cmocka_unit_test(test_variable_changes),
 		cmocka_unit_test(test_target_over_the_stack),
 		cmocka_unit_test(test_base_over_the_stack),
+		cmocka_unit_test(test_base_over_a_call),
 		cmocka_unit_test(test_part_of_a_variable),
 		cmocka_unit_test(test_entry_needs_its_sign),
 	};

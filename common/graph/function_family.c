@@ -1,0 +1,153 @@
+/* Joining parts of functions by the jumps between them.
+ *
+ * A jump into the middle of another function stays in its family; so does one to the
+ * begin of a function that is never called and whose address nobody takes: either a
+ * cold part, or a function that is reached by tail calls only, which cannot be told
+ * apart and does no harm.  A part that only the table of a jump leads to has no
+ * reference at all when that table is not understood.  Such functions are dead in most
+ * cases and cost nothing to pin.
+ */
+#include "graph/function_family.h"
+
+#include <stdlib.h>
+
+static uint32_t root_of(struct function_families *families, uint32_t id)
+{
+	while (families->members[id].parent != id) {
+		uint32_t parent = families->members[id].parent;
+
+		families->members[id].parent = families->members[parent].parent;
+		id = parent;
+	}
+	return id;
+}
+
+/* The lower id becomes the root, so that the result does not depend on the order. */
+static void unite(struct function_families *families, uint32_t a, uint32_t b)
+{
+	a = root_of(families, a);
+	b = root_of(families, b);
+	if (a < b)
+		families->members[b].parent = a;
+	else
+		families->members[a].parent = b;
+}
+
+/* Whether the branch whose field is at `site` is a call. */
+static bool is_call(const struct discovery *d, const struct ref *ref)
+{
+	const uint8_t *opcode = image_bytes(d->image, rva_of(ref->site.v - 1), 1);
+
+	return opcode && *opcode == 0xe8;
+}
+
+static void add_entry(struct function_families *families, const struct discovery *d,
+		      const struct ref *ref)
+{
+	uint32_t to = graph_function_at(d->graph, ref->target);
+
+	if (to == NO_FUNCTION)
+		return;
+	families->members[to].referred_to = true;
+	if (d->graph->functions.data[to].begin.v == ref->target.v)
+		families->members[to].called = true;
+}
+
+static bool is_branch_to_part(const struct function_families *families,
+			      const struct discovery *d, uint32_t from, uint32_t to,
+			      struct rva target)
+{
+	return from != NO_FUNCTION && to != NO_FUNCTION && from != to &&
+	       (d->graph->functions.data[to].begin.v != target.v || !families->members[to].called);
+}
+
+static bool mark_entered(const struct discovery *d, struct rva rva)
+{
+	uint8_t *state = discovery_state(d, rva);
+	bool is_new = state && !(*state & CODE_ENTERED);
+
+	if (state)
+		*state |= CODE_ENTERED;
+	return is_new;
+}
+
+static void add_branch(struct function_families *families, const struct discovery *d,
+		       struct rva site, struct rva target)
+{
+	uint32_t from = graph_function_at(d->graph, site);
+	uint32_t to = graph_function_at(d->graph, target);
+
+	if (to != NO_FUNCTION && from != to)
+		families->members[to].referred_to = true;
+	if (!is_branch_to_part(families, d, from, to, target))
+		return;
+	unite(families, from, to);
+	mark_entered(d, target);
+}
+
+bool function_families_init(struct function_families *families, struct discovery *d)
+{
+	const struct graph *graph = d->graph;
+
+	families->count = graph->functions.len;
+	families->members = calloc((size_t)families->count + 1, sizeof(*families->members));
+	if (!families->members)
+		return false;
+	for (uint32_t i = 0; i < families->count; i++)
+		families->members[i].parent = i;
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		const struct ref *ref = &graph->refs.data[i];
+
+		if (ref->enters && (ref->kind != REF_BRANCH || is_call(d, ref)))
+			add_entry(families, d, ref);
+	}
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		const struct ref *ref = &graph->refs.data[i];
+
+		if (ref->kind == REF_BRANCH)
+			add_branch(families, d, ref->site, ref->target);
+	}
+	for (uint32_t i = 0; i < d->short_branches.len; i++)
+		add_branch(families, d, d->short_branches.data[i].from,
+			   d->short_branches.data[i].to);
+	return true;
+}
+
+void function_families_release(struct function_families *families)
+{
+	free(families->members);
+	families->members = NULL;
+	families->count = 0;
+}
+
+bool function_families_join(struct function_families *families, struct discovery *d,
+			    uint32_t from, struct rva target)
+{
+	uint32_t to = graph_function_at(d->graph, target);
+
+	if (to == NO_FUNCTION || to == from)
+		return false;
+	families->members[to].referred_to = true;
+	unite(families, from, to);
+	return mark_entered(d, target);
+}
+
+void function_families_doubt(struct function_families *families, struct discovery *d)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < families->count; i++) {
+		if (!families->members[i].unsolved)
+			continue;
+		any = true;
+		families->members[root_of(families, i)].unsolved = true;
+	}
+	for (uint32_t i = 0; any && i < families->count; i++) {
+		struct rva begin = d->graph->functions.data[i].begin;
+
+		if (families->members[root_of(families, i)].unsolved)
+			discovery_doubt(d, begin, PIN_UNSOLVED_JUMP);
+		else if (!families->members[i].referred_to)
+			discovery_doubt(d, begin, PIN_DOUBTFUL_TARGET);
+	}
+}
