@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Each tool run twice on one input gives the same bytes: images, maps, and what it writes
-into the database about the image.  The second run has other folders and another moment."""
+into the database about the image.  The second run has other folders, another moment, another
+locale and time zone, another umask, and names files by other paths."""
 
+import contextlib
+import os
+import pathlib
 import sqlite3
 
 import harness
@@ -26,17 +30,43 @@ def folders(case, where):
     return [case.stage(where / name) for name in ("one", "the other")]
 
 
+@contextlib.contextmanager
+def elsewhere(folder):
+    """As another user on another machine would have it."""
+    saved = dict(os.environ), os.getcwd(), os.umask(0o077)
+    os.environ |= {"LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE.UTF-8", "TZ": "Asia/Kathmandu",
+                   "HOME": str(folder), "USER": "somebody", "COLUMNS": "40"}
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= saved[0]
+        os.chdir(saved[1])
+        os.umask(saved[2])
+
+
+def twice(pair, job):
+    """Does a job in both folders, in the second one as from elsewhere; it gets the folder's
+    name."""
+    job(pair[0])
+    with elsewhere(pair[1]):
+        job(pathlib.Path("."))
+
+
 def same_files(first, second, names):
     for name in names:
         require(harness.same_bytes(first / name, second / name), f"\"{name}\" differs")
 
 
 def instruments(case, where):
-    pair = folders(case, where)
-    for folder in pair:
+    def job(folder):
         for image in case.images:
             harness.instrument(where / "original" / image, folder / image,
                                folder / "t.db")
+
+    pair = folders(case, where)
+    twice(pair, job)
     same_files(*pair, [path.name for path in pair[0].iterdir()
                        if path.suffix in (".dll", ".exe")])
     found = [functions(folder / "t.db") for folder in pair]
@@ -46,8 +76,8 @@ def instruments(case, where):
 
 def relinks(case, where, arguments):
     pair = folders(case, where)
-    for folder in pair:
-        harness.relink_all(case, where / "original", folder, *arguments)
+    twice(pair, lambda folder: harness.relink_all(case, where / "original", folder,
+                                                  *arguments))
     same_files(*pair, [*case.images, *(f"{image}.map.json" for image in case.images)])
 
 
