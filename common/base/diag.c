@@ -106,13 +106,22 @@ static void append(char *text, unsigned size, unsigned *used, const char *fmt, .
 		*used += (unsigned)n;
 }
 
+/* Whether the message says itself which file it is about. */
+static bool names_file(const struct diag *diag)
+{
+	char quoted[sizeof(diag->file) + 2];
+
+	snprintf(quoted, sizeof(quoted), "'%s'", diag->file);
+	return strstr(diag->message, quoted) != NULL;
+}
+
 void diag_format(const struct diag *diag, char *ret_text, unsigned size)
 {
 	unsigned used = 0;
 	const char *separator = " (";
 
 	ret_text[0] = '\0';
-	if (diag->file[0])
+	if (diag->file[0] && !names_file(diag))
 		append(ret_text, size, &used, "'%s': ", diag->file);
 	append(ret_text, size, &used, "%s", diag->message);
 	if (diag->function[0]) {

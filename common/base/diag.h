@@ -51,7 +51,8 @@ void diag_set_function(struct diag *diag, const char *name);
 void diag_set_values(struct diag *diag, const char *expected, const char *found);
 
 /* Writes the failure as one line without newline into `ret_text`, at most
- * `size` bytes with the NUL: "file: message (at RVA 0x..., expected ..., found ...)". */
+ * `size` bytes with the NUL: "file: message (at RVA 0x..., expected ..., found ...)",
+ * without the file when the message has it. */
 void diag_format(const struct diag *diag, char *ret_text, unsigned size);
 
 #endif

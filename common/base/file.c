@@ -43,6 +43,31 @@ void mapped_file_close(struct mapped_file *file)
 	memset(file, 0, sizeof(*file));
 }
 
+/* The folder that holds what `path` names. */
+static bool stat_folder(const char *path, struct stat *ret_folder)
+{
+	size_t length = (size_t)(basename(path) - path);
+	char *folder = length ? strndup(path, length) : strdup(".");
+	bool ok = folder && stat(folder, ret_folder) == 0;
+
+	free(folder);
+	return ok;
+}
+
+bool paths_meet(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!a || !b)
+		return false;
+	if (strcmp(a, b) == 0)
+		return true;
+	if (stat(a, &x) == 0 && stat(b, &y) == 0)
+		return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return strcmp(basename(a), basename(b)) == 0 && stat_folder(a, &x) &&
+	       stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 enum status output_file_open(struct output_file *out, const char *path, bool force,
 			     struct diag *diag)
 {

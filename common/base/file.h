@@ -24,6 +24,10 @@ struct mapped_file {
 enum status mapped_file_open(struct mapped_file *file, const char *path, struct diag *diag);
 void mapped_file_close(struct mapped_file *file);
 
+/* Whether two paths lead to one place: to the same file, or to the same name in the
+ * same folder when there is no file yet.  NULL leads nowhere. */
+bool paths_meet(const char *a, const char *b);
+
 /* An output that is being written. */
 struct output_file {
 	int fd;             /* -1: none is open */

@@ -51,6 +51,19 @@ static void says_file_function_place_and_values(void **state)
 					      "0xdeadbeef, expected 1 or 2, found 7)");
 }
 
+static void a_file_is_named_once(void **state)
+{
+	struct diag diag;
+
+	(void)state;
+	diag_fail(&diag, STATUS_IO, "cannot open 'a.dll': no");
+	diag_set_file(&diag, "a.dll");
+	assert_string_equal(formatted(&diag), "cannot open 'a.dll': no");
+	diag_fail(&diag, STATUS_IO, "cannot open 'aa.dll': no");
+	diag_set_file(&diag, "a.dll");
+	assert_string_equal(formatted(&diag), "'a.dll': cannot open 'aa.dll': no");
+}
+
 static void outer_parties_cannot_replace_what_inner_ones_set(void **state)
 {
 	struct diag diag;
@@ -130,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_the_failure_and_returns_its_status),
 		cmocka_unit_test(says_file_function_place_and_values),
+		cmocka_unit_test(a_file_is_named_once),
 		cmocka_unit_test(outer_parties_cannot_replace_what_inner_ones_set),
 		cmocka_unit_test(a_new_failure_forgets_the_old_one),
 		cmocka_unit_test(adds_the_system_error),

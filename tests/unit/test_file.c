@@ -271,6 +271,32 @@ static void a_read_only_folder_is_a_failure(void **state)
 
 #define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
+static void paths_that_lead_to_one_place(void **state)
+{
+	static const char *const here[] = {"f", "./f", "d/../f", "link", "hard"};
+
+	(void)state;
+	assert_int_equal(file_write("f", "x", 1, false, NULL), STATUS_OK);
+	assert_int_equal(file_write("g", "x", 1, false, NULL), STATUS_OK);
+	assert_int_equal(mkdir("d", 0777), 0);
+	assert_int_equal(symlink("f", "link"), 0);
+	assert_int_equal(link("f", "hard"), 0);
+	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++) {
+		assert_true(paths_meet("f", here[i]));
+		assert_false(paths_meet("g", here[i]));
+		assert_false(paths_meet(here[i], "d/f"));
+	}
+	/* Files that are not there yet. */
+	assert_true(paths_meet("new", "./new"));
+	assert_true(paths_meet("d/new", "./d/../d/new"));
+	assert_false(paths_meet("new", "d/new"));
+	assert_false(paths_meet("new", "newer"));
+	assert_true(paths_meet("nowhere/new", "nowhere/new"));
+	assert_false(paths_meet("nowhere/new", "nowhere/./new"));
+	assert_false(paths_meet("f", NULL));
+	assert_false(paths_meet(NULL, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +312,7 @@ int main(void)
 		in_folder(a_missing_folder_is_named),
 		in_folder(a_folder_is_not_replaced),
 		in_folder(a_read_only_folder_is_a_failure),
+		in_folder(paths_that_lead_to_one_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
