@@ -110,8 +110,13 @@ static enum status write_image(struct instrument *in, struct diag *diag)
 					      .name = basename(in->options->image),
 					      .hash = in->hash};
 
+	enum status status;
+
 	progress_step(&in->tool->progress, "adding probes");
-	return probe_write(&in->analysis.graph, &in->plan, &options, &in->probed, diag);
+	status = probe_write(&in->analysis.graph, &in->plan, &options, &in->probed, diag);
+	if (status != STATUS_OK)
+		diag_set_file(diag, in->options->image);
+	return status;
 }
 
 /* Reads the output as a loader would: its tables must be whole and in order. */
@@ -291,12 +296,31 @@ static enum status find_agent(struct instrument *in, struct diag *diag)
 	return companion_find(&agent, &in->agent, diag);
 }
 
+/* No output may take the place of another, or of the input. */
+static enum status check_paths(const struct instrument *in, struct diag *diag)
+{
+	const struct instrument_options *o = in->options;
+	const char *const pairs[][2] = {
+		{o->database, o->image}, {o->database, o->output}, {in->agent_path, o->image},
+		{in->agent_path, o->database},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (paths_meet(pairs[i][0], pairs[i][1]))
+			return diag_fail(diag, STATUS_USAGE,
+					 "'%s' and '%s' are one file, an output needs a place "
+					 "of its own", pairs[i][0], pairs[i][1]);
+	return STATUS_OK;
+}
+
 static enum status instrument(struct tool *tool, const struct instrument_options *options,
 			      struct diag *diag)
 {
 	struct instrument in = {.tool = tool, .options = options};
 	enum status status = find_agent(&in, diag);
 
+	if (status == STATUS_OK)
+		status = check_paths(&in, diag);
 	if (status == STATUS_OK)
 		status = analyse(&in, diag);
 	if (status == STATUS_OK)

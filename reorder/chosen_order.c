@@ -11,12 +11,14 @@ const char *const order_names[ORDER_COUNT + 1] = {
 #undef X
 };
 
-static void count_touched(const struct graph *graph, const struct profile *profile,
-			  struct order_summary *summary)
+static enum status count_touched(const struct graph *graph, const struct profile *profile,
+				 struct order_summary *summary, struct diag *diag)
 {
 	bool *touched = calloc((size_t)graph->functions.len + 1, sizeof(*touched));
 
-	for (uint32_t r = 0; touched && r < profile->run_count; r++) {
+	if (!touched)
+		return diag_no_memory(diag);
+	for (uint32_t r = 0; r < profile->run_count; r++) {
 		for (uint32_t i = 0; i < profile->runs[r].count; i++) {
 			uint32_t f = graph_function_starting(graph, profile->runs[r].touched[i]);
 
@@ -29,6 +31,7 @@ static void count_touched(const struct graph *graph, const struct profile *profi
 	}
 	free(touched);
 	summary->runs = profile->run_count;
+	return STATUS_OK;
 }
 
 /* Runs of one scenario share its weight (docs/orders.md). */
@@ -58,7 +61,7 @@ static enum status order_of_profile(const struct graph *graph, const struct db_p
 					       .count = recorded->runs[i].count};
 	status = order_first_touch(graph, &profile, ret_order, diag);
 	if (status == STATUS_OK)
-		count_touched(graph, &profile, ret_summary);
+		status = count_touched(graph, &profile, ret_summary, diag);
 	free(runs);
 	return status;
 }
@@ -75,8 +78,9 @@ static enum status first_touch(const struct graph *graph, const struct sha256 *h
 		return diag_fail(diag, STATUS_USAGE,
 				 "order 'first-touch' needs a trace database, say --db FILE");
 	status = db_open(database, DB_READONLY, &db, diag);
-	if (status == STATUS_OK)
-		status = db_load_profile(db, hash, DB_RUN_TRACE, &recorded, diag);
+	if (status != STATUS_OK)
+		return status;
+	status = db_load_profile(db, hash, DB_RUN_TRACE, &recorded, diag);
 	if (status == STATUS_NOT_FOUND || (status == STATUS_OK && recorded.count == 0))
 		status = diag_fail(diag, STATUS_NOT_FOUND,
 				   "'%s' has no run of this image, record one with "

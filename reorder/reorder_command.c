@@ -40,6 +40,18 @@ struct reorder {
 	char map_path[4096];
 };
 
+/* PE/COFF specification, "Optional Header Windows-Specific Fields", FileAlignment. */
+static enum status check_alignment(const struct reorder *r, struct diag *diag)
+{
+	uint32_t limit = r->analysis.image.headers.section_alignment;
+
+	if (r->options->file_alignment > limit)
+		return diag_fail(diag, STATUS_USAGE,
+				 "option '--file-alignment' is above the image's section alignment "
+				 "of %u", limit);
+	return STATUS_OK;
+}
+
 static enum status analyse(struct reorder *r, struct diag *diag)
 {
 	enum status status;
@@ -49,6 +61,8 @@ static enum status analyse(struct reorder *r, struct diag *diag)
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&r->analysis.image, diag);
+	if (status == STATUS_OK)
+		status = check_alignment(r, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, r->options->image);
 	r->hash = sha256_of(r->analysis.image.bytes, r->analysis.image.size);
@@ -72,8 +86,13 @@ static enum status write_image(struct reorder *r, struct diag *diag)
 {
 	struct relink_options options = {.file_alignment = (uint32_t)r->options->file_alignment};
 
+	enum status status;
+
 	progress_step(&r->tool->progress, "writing the image");
-	return relink_write(&r->analysis.graph, &r->layout, &options, &r->relinked, diag);
+	status = relink_write(&r->analysis.graph, &r->layout, &options, &r->relinked, diag);
+	if (status != STATUS_OK)
+		diag_set_file(diag, r->options->image);
+	return status;
 }
 
 static enum status verify_image(struct reorder *r, struct diag *diag)
@@ -229,12 +248,31 @@ static void report(struct reorder *r)
 		tool_warn(r->tool, "the signature of '%s' was dropped, sign the output again",
 			  r->options->image);
 	if (r->order.unmatched)
-		tool_warn(r->tool, "%u touched addresses are no function's start",
+		tool_warn(r->tool, "touched addresses that are no function's start: %u",
 			  r->order.unmatched);
 	if (r->tool->json)
 		report_json(r, &pins);
 	else
 		report_text(r, &pins);
+}
+
+/* No output may take the place of another, or of an input; only the image itself may be
+ * replaced by its relink. */
+static enum status check_paths(const struct reorder *r, struct diag *diag)
+{
+	const struct reorder_options *o = r->options;
+	const char *const pairs[][2] = {
+		{r->map_path, o->image}, {r->map_path, o->output}, {r->map_path, o->order.database},
+		{r->map_path, o->order.file}, {o->output, o->order.database},
+		{o->output, o->order.file},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]) && !o->dry_run; i++)
+		if (paths_meet(pairs[i][0], pairs[i][1]))
+			return diag_fail(diag, STATUS_USAGE,
+					 "'%s' and '%s' are one file, an output needs a place "
+					 "of its own", pairs[i][0], pairs[i][1]);
+	return STATUS_OK;
 }
 
 static enum status reorder(struct tool *tool, const struct reorder_options *options,
@@ -247,7 +285,9 @@ static enum status reorder(struct tool *tool, const struct reorder_options *opti
 		 options->map ? options->map : "");
 	if (!options->map && options->output)
 		snprintf(r.map_path, sizeof(r.map_path), "%s.map.json", options->output);
-	status = analyse(&r, diag);
+	status = check_paths(&r, diag);
+	if (status == STATUS_OK)
+		status = analyse(&r, diag);
 	if (status == STATUS_OK)
 		status = lay_out(&r, diag);
 	if (status == STATUS_OK)

@@ -75,11 +75,11 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 	if (status == STATUS_OK)
 		status = verify_relink(&original.graph, &relinked, map.moves.data, map.moves.len,
 				       &verified, diag);
+	if (status == STATUS_VERIFY)
+		diag_set_file(diag, o->relinked);
 	progress_end(&tool->progress);
 	if (status == STATUS_OK)
 		report(tool, &verified, map.moves.len);
-	else
-		diag_set_file(diag, o->relinked);
 	if (open)
 		image_release(&relinked);
 	analysis_close(&original);

@@ -10,7 +10,7 @@
  *     made_trace pages DATABASE IMAGE SCENARIO PAGE[r]...
  *         A page run; r marks a page that was only read.
  *
- * The hash of an image is that of its name.
+ * An IMAGE with a slash in it is a file.  The hash of any other is that of its name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,16 @@ static void check(enum status status, const struct diag *diag)
 
 static struct sha256 hash_of(const char *name)
 {
-	return sha256_of(name, strlen(name));
+	struct mapped_file file;
+	struct sha256 hash;
+	struct diag diag;
+
+	if (!strchr(name, '/'))
+		return sha256_of(name, strlen(name));
+	check(mapped_file_open(&file, name, &diag), &diag);
+	hash = sha256_of(file.data, file.size);
+	mapped_file_close(&file);
+	return hash;
 }
 
 /* The folder that the environment names in Wine's form, as a Unix path. */
@@ -120,7 +129,7 @@ static int make_trace(int argc, char **argv)
 
 	header.opened = header.process_start + FREQUENCY / 10;
 	memcpy(header.image_hash, &hash, sizeof(hash));
-	snprintf(header.image_name, sizeof(header.image_name), "%s", image);
+	snprintf(header.image_name, sizeof(header.image_name), "%s", basename(image));
 	memcpy(bytes, &header, sizeof(header));
 	memcpy(bytes + sizeof(header), executable, sizeof(executable) - 1);
 	for (uint32_t i = 0; i < count; i++) {
