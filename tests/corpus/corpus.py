@@ -17,6 +17,7 @@ build's folder is named after the hash of the source, of the compiler's version 
 commands, so nothing stale is ever found there; it appears by one rename.
 """
 
+import concurrent.futures
 import fcntl
 import hashlib
 import os
@@ -189,8 +190,9 @@ def main():
         return 0
     names = [*manifest(), *BUILDS] if sys.argv[1:] == ["--all"] else sys.argv[1:]
     try:
-        for name in names:
-            print(path_of(name))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+            for path in workers.map(path_of, names):
+                print(path)
     except CorpusError as error:
         print(error, file=sys.stderr)
         return 1
