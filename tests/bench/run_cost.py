@@ -27,6 +27,9 @@ import paired  # noqa: E402
 PROFILE = harness.tool_path("appulse-profile")
 BUILDS = ["sqlite-gcc", "sqlite-clang"]
 DLL = "sqlite3.dll"
+WALL_COLUMNS = [("what", "", 50), ("plain_ms", "plain ms", 9), ("other_ms", "ms", 9),
+                ("ratio", "ratio", 22)]
+COLUMNS = {"steady": [*WALL_COLUMNS, ("cpu_ratio", "cpu", 22)], "tracers": WALL_COLUMNS}
 ROUNDS = re.compile(rb"(\d+) rounds in [\d.]+ s, ([\d.]+) ms each")
 
 
@@ -106,9 +109,7 @@ def tracers(program, build, report, arguments):
 
 
 def benchmark(arguments):
-    report = paired.Report(f"run_cost {arguments.what}", [
-        ("what", "", 50), ("plain_ms", "plain ms", 9), ("other_ms", "ms", 9),
-        ("ratio", "ratio", 22), ("cpu_ratio", "cpu", 22)])
+    report = paired.Report(f"run_cost {arguments.what}", COLUMNS[arguments.what])
     harness.prepare_wine()
     for build in arguments.builds:
         with paired.work_folder() as folder:

@@ -10,6 +10,7 @@ Each is a whole process, from its start to its end, with all that it writes.  Co
     short      ours to the pass without operands, median
     peak       MB resident at most
     of file    peak to the size of the file
+    more       the same without what the tool needs at its start
 
 The row "start" is the tool's --version: what the loading of its libraries costs.
 """
@@ -35,7 +36,7 @@ IMAGES = ["sqlite-gcc", "sqlite-clang", "libstdc++-6.dll", "libgfortran-5.dll"]
 TOUCHED_SHARE = 0.1
 COLUMNS = [("what", "", 40), ("zydis_ms", "zydis", 7), ("ours_ms", "ours", 7),
            ("ratio", "ratio", 22), ("cpu_ratio", "cpu", 22), ("short_ratio", "short", 7),
-           ("peak_mb", "peak", 7), ("of_file", "of file", 8)]
+           ("peak_mb", "peak", 7), ("of_file", "of file", 8), ("more_of_file", "more", 6)]
 
 
 def add_made_run(database):
@@ -97,30 +98,33 @@ class Image:
         add_made_run(self.profile)
 
 
-def describe(image, job, pairs, short):
-    ours = [b for _, b in pairs]
-    peak = max(cost.peak for cost in ours)
-    return {
-        "what": f"{image.name}: {job}",
-        "zydis_ms": paired.milliseconds(a for a, _ in pairs),
-        "ours_ms": paired.milliseconds(ours),
-        "ratio": paired.ratio(pairs, lambda cost: cost.wall),
-        "cpu_ratio": paired.ratio(pairs, lambda cost: cost.cpu),
-        "short_ratio": paired.milliseconds(ours) / short,
-        "peak_mb": peak / 1e6, "of_file": peak / image.size,
-    }
-
-
 def start_row(tool):
     costs = [paired.measure([tool, "--version"]) for _ in range(paired.PAIRS)]
     return {"what": f"{tool.name}: start", "ours_ms": paired.milliseconds(costs),
             "peak_mb": max(cost.peak for cost in costs) / 1e6}
 
 
+def row(image, job, pairs, short, start_mb):
+    ours = [b for _, b in pairs]
+    peak = max(cost.peak for cost in ours) / 1e6
+    size = image.size / 1e6
+    return {
+        "what": f"{image.name}: {job.__name__.replace('_', ' ')}",
+        "zydis_ms": paired.milliseconds(a for a, _ in pairs),
+        "ours_ms": paired.milliseconds(ours),
+        "ratio": paired.ratio(pairs, lambda cost: cost.wall),
+        "cpu_ratio": paired.ratio(pairs, lambda cost: cost.cpu),
+        "short_ratio": paired.milliseconds(ours) / short,
+        "peak_mb": peak, "of_file": peak / size, "more_of_file": (peak - start_mb) / size,
+    }
+
+
 def benchmark(arguments):
     report = paired.Report("transform_cost", COLUMNS)
-    for tool in (INSTRUMENT, REORDER):
-        report.add(**start_row(tool))
+    starts = [start_row(tool) for tool in (INSTRUMENT, REORDER)]
+    for start in starts:
+        report.add(**start)
+    start_mb = max(start["peak_mb"] for start in starts)
     for name in arguments.images:
         with paired.work_folder() as folder:
             image = Image(name, folder)
@@ -128,7 +132,7 @@ def benchmark(arguments):
             short = paired.milliseconds(image.zydis_short() for _ in range(arguments.pairs))
             for job in (image.instrument, image.reorder_first_touch, image.reorder_random):
                 pairs = paired.run_pairs(image.zydis, job, arguments.pairs)
-                report.add(**describe(image, job.__name__.replace("_", " "), pairs, short))
+                report.add(**row(image, job, pairs, short, start_mb))
     return report
 
 
