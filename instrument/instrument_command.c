@@ -140,38 +140,49 @@ static enum status check_image(struct instrument *in, struct diag *diag)
 	return status;
 }
 
+/* What the database keeps of each function; names of pin reasons live in `arena`. */
+static struct db_function *list_functions(const struct instrument *in, struct arena *arena)
+{
+	const struct graph *graph = &in->analysis.graph;
+	struct db_function *functions =
+		arena_array(arena, graph->functions.len, sizeof(*functions));
+
+	for (uint32_t i = 0; functions && i < graph->functions.len; i++) {
+		const struct function *f = &graph->functions.data[i];
+		char pins[256];
+
+		pin_names(graph, i, pins, sizeof(pins));
+		functions[i] = (struct db_function){
+			.rva = f->begin, .size = f->size, .name = f->name,
+			.movable = pins[0] == '\0', .probe = in->plan.probe_of[i]};
+		if (pins[0] && !(functions[i].pins = arena_strndup(arena, pins, strlen(pins))))
+			return NULL;
+	}
+	return functions;
+}
+
 /* The image and its functions, so that traces can be read. */
 static enum status store_image(struct instrument *in, struct diag *diag)
 {
 	const struct graph *graph = &in->analysis.graph;
-	const struct image *image = &in->analysis.image;
 	struct db_image row = {.hash = in->hash, .name = basename(in->options->image),
-			       .size = image->size};
-	struct db_function *functions = calloc((size_t)graph->functions.len + 1,
-					       sizeof(*functions));
-	char (*pins)[128] = calloc((size_t)graph->functions.len + 1, sizeof(*pins));
+			       .size = in->analysis.image.size};
+	struct db_function *functions;
+	struct arena arena;
 	struct db *db = NULL;
 	int64_t id;
-	enum status status = functions && pins ? STATUS_OK : diag_no_memory(diag);
+	enum status status;
 
-	for (uint32_t i = 0; status == STATUS_OK && i < graph->functions.len; i++) {
-		const struct function *f = &graph->functions.data[i];
-
-		pin_names(graph, i, pins[i], sizeof(pins[i]));
-		functions[i] = (struct db_function){
-			.rva = f->begin, .size = f->size, .name = f->name,
-			.movable = pins[i][0] == '\0', .pins = pins[i][0] ? pins[i] : NULL,
-			.probe = in->plan.probe_of[i]};
-	}
+	arena_init(&arena);
+	functions = list_functions(in, &arena);
 	for (uint32_t i = 0; i < graph->range_count; i++)
 		row.code_size += graph->ranges[i].size;
-	if (status == STATUS_OK)
-		status = db_open(in->options->database, DB_CREATE, &db, diag);
+	status = functions ? db_open(in->options->database, DB_CREATE, &db, diag)
+			   : diag_no_memory(diag);
 	if (status == STATUS_OK)
 		status = db_put_image(db, &row, functions, graph->functions.len, &id, diag);
 	db_close(db);
-	free(functions);
-	free(pins);
+	arena_release(&arena);
 	return status;
 }
 
