@@ -161,11 +161,25 @@ static struct slot *find_slot(struct flow_state *state, const struct place *plac
 	return NULL;
 }
 
+/* A free slot, else one whose loss matters little. */
+static unsigned slot_to_replace(struct flow_state *state)
+{
+	unsigned first = state->next_slot;
+
+	state->next_slot = (uint8_t)((first + 1) % FLOW_SLOTS);
+	for (unsigned i = 0; i < FLOW_SLOTS; i++)
+		if (state->slots[i].size == 0)
+			return i;
+	for (unsigned i = 0; i < FLOW_SLOTS; i++)
+		if (state->slots[(first + i) % FLOW_SLOTS].value.kind != VALUE_ADDRESS)
+			return (first + i) % FLOW_SLOTS;
+	return first;
+}
+
 static void add_slot(struct flow_state *state, const struct place *place, struct value value)
 {
-	state->slots[state->next_slot] =
+	state->slots[slot_to_replace(state)] =
 		(struct slot){place->stack, place->offset, place->size, value};
-	state->next_slot = (uint8_t)((state->next_slot + 1) % FLOW_SLOTS);
 }
 
 /* Something was written to `place`, or somewhere when that is NULL. */
