@@ -102,7 +102,8 @@ static void join_by_short_branches(struct discovery *d, bool *joined)
 		uint32_t a = graph_function_at(d->graph, branch->from);
 		uint32_t b = graph_function_at(d->graph, branch->to);
 
-		if (a == NO_FUNCTION || b == NO_FUNCTION) {
+		if (a == NO_FUNCTION || b == NO_FUNCTION ||
+		    discovery_range(d, branch->from) != discovery_range(d, branch->to)) {
 			discovery_doubt(d, branch->from, PIN_OVERLAP);
 			discovery_doubt(d, branch->to, PIN_OVERLAP);
 			continue;

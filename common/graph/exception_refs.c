@@ -51,8 +51,9 @@ static bool scope_record_fits(const struct discovery *d, const struct handler_us
 static bool read_scope_table(const struct discovery *d, const struct handler_user *user,
 			     struct scope_table *ret_table)
 {
-	if (scope_table_read(d->image, user->data, ret_table, NULL) != STATUS_OK)
-		return false;
+	if (scope_table_read(d->image, user->data, ret_table, NULL) != STATUS_OK ||
+	    ret_table->count == 0)
+		return false; /* no compiler writes an empty one */
 	for (uint32_t i = 0; i < ret_table->count; i++)
 		if (!scope_record_fits(d, user, &ret_table->data[i]))
 			return false;

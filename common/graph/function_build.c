@@ -22,6 +22,9 @@ static void add_function(struct discovery *d, struct rva begin, uint32_t size,
 	struct function function = {.begin = begin, .size = size, .kind = (uint8_t)kind,
 				    .block = NO_BLOCK};
 
+	/* Code that nothing refers to has no such mark yet, and the nets need it. */
+	if (kind != FUNCTION_BYTES)
+		*discovery_state(d, begin) |= CODE_FUNCTION;
 	if (!vec_push(&d->graph->functions, function))
 		d->out_of_memory = true;
 }

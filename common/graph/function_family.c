@@ -67,7 +67,7 @@ static bool mark_entered(const struct discovery *d, struct rva rva)
 	bool is_new = state && !(*state & CODE_ENTERED);
 
 	if (state)
-		*state |= CODE_ENTERED;
+		*state |= CODE_ENTERED | CODE_LABEL;
 	return is_new;
 }
 

@@ -45,6 +45,16 @@ void discovery_ref(struct discovery *d, struct ref ref)
 		d->out_of_memory = true;
 }
 
+/* What looked like padding is code where control enters. */
+static void unpad(struct discovery *d, struct rva rva)
+{
+	struct code_range *range = discovery_range(d, rva);
+	uint32_t at = rva.v - range->begin.v;
+
+	while (at < range->size && (range->map[at] & CODE_STATE) == CODE_PADDING)
+		range->map[at++] &= (uint8_t)~CODE_STATE;
+}
+
 void discovery_reach(struct discovery *d, struct rva rva)
 {
 	uint8_t *state = discovery_state(d, rva);
@@ -52,8 +62,12 @@ void discovery_reach(struct discovery *d, struct rva rva)
 	if (!state)
 		return;
 	*state |= CODE_LABEL;
+	if ((*state & CODE_STATE) == CODE_PADDING)
+		unpad(d, rva);
 	if ((*state & CODE_STATE) == CODE_UNKNOWN && !vec_push(&d->work, rva))
 		d->out_of_memory = true;
+	if ((*state & CODE_STATE) == CODE_INSIDE || (*state & CODE_STATE) == CODE_TABLE)
+		discovery_doubt(d, rva, PIN_OVERLAP);
 }
 
 void discovery_enter(struct discovery *d, struct rva rva, bool function)
@@ -152,6 +166,12 @@ static int compare_refs(const void *a, const void *b)
 	return (int)x->kind - (int)y->kind;
 }
 
+static bool agree(const struct ref *a, const struct ref *b)
+{
+	return a->site.v == b->site.v && a->size == b->size && a->target.v == b->target.v &&
+	       a->base.v == b->base.v;
+}
+
 /* Sorts the references and drops what was found twice.  Two that disagree about
  * one site are a doubt about all that they name. */
 static void sort_refs(struct discovery *d)
@@ -166,8 +186,8 @@ static void sort_refs(struct discovery *d)
 		struct ref *ref = &graph->refs.data[i];
 		struct ref *last = kept ? &graph->refs.data[kept - 1] : NULL;
 
-		if (last && last->site.v == ref->site.v) {
-			if (last->target.v != ref->target.v || last->base.v != ref->base.v) {
+		if (last && ref->site.v - last->site.v < last->size) {
+			if (!agree(last, ref)) {
 				discovery_doubt(d, last->target, PIN_TABLE_CONFLICT);
 				discovery_doubt(d, ref->target, PIN_TABLE_CONFLICT);
 			}

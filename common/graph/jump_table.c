@@ -179,24 +179,50 @@ static bool in_function(const struct solver *s, struct rva rva)
 	return rva_in(rva, s->begin, s->size);
 }
 
-/* Reads entry `i`; false when it is not in read-only data or can be no target.
- * While code is still being found, an unknown byte can be one. */
-static bool read_entry(const struct solver *s, const struct value *target, uint32_t i,
-		       struct rva *ret_target)
+/* Where entry `i` leads; false when it is not in read-only data. */
+static bool entry_target(const struct solver *s, const struct value *target, uint32_t i,
+			 struct rva *ret_target)
 {
 	struct rva site = rva_add(target->table, 4 * i);
 	const uint8_t *word = image_bytes(s->d->image, site, 4);
-	uint8_t *state;
 
 	if (!word || !image_is_read_only(s->d->image, site))
 		return false;
 	*ret_target = rva_add(target->base, load_u32(word));
+	return true;
+}
+
+/* Reads entry `i`; false when it can be none.  While code is still being found, what is
+ * not known to be code can be a target, and what was taken for padding. */
+static bool read_entry(const struct solver *s, const struct value *target, uint32_t i,
+		       struct rva *ret_target)
+{
+	uint8_t *byte, state;
+
+	if (!entry_target(s, target, i, ret_target))
+		return false;
 	if (ret_target->v == s->begin.v + s->size)
 		return true; /* unreachable code at the end, of no bytes */
-	state = discovery_state(s->d, *ret_target);
-	return state && ((*state & CODE_STATE) == CODE_START ||
-			 (s->mode != PROVE && (*state & CODE_STATE) == CODE_UNKNOWN &&
-			  in_function(s, *ret_target)));
+	byte = discovery_state(s->d, *ret_target);
+	state = byte ? *byte & CODE_STATE : CODE_INSIDE;
+	return state == CODE_START ||
+	       (s->mode != PROVE && in_function(s, *ret_target) &&
+		(state == CODE_UNKNOWN || state == CODE_PADDING));
+}
+
+/* The number of entries of a table without a bound.  One that would lead into the
+ * function, but to no instruction, is no proper end. */
+static uint32_t open_count(const struct solver *s, const struct value *target, uint32_t limit)
+{
+	uint32_t count = 0;
+	struct rva to;
+
+	while (count < limit && read_entry(s, target, count, &to))
+		count++;
+	if (s->mode == PROVE && count < limit && entry_target(s, target, count, &to) &&
+	    in_function(s, to))
+		return 0;
+	return count;
 }
 
 /* The number of entries, 0 when the table contradicts itself. */
@@ -205,18 +231,13 @@ static uint32_t table_count(const struct solver *s, const struct value *target)
 	uint32_t limit = table_limit(s, target->table), count = 0;
 	struct rva to;
 
-	if (target->bound) {
-		if (target->bound > limit)
-			return 0;
-		for (; count < target->bound; count++)
-			if (!read_entry(s, target, count, &to))
-				return 0;
-		return count;
-	}
-	if (s->mode == EXPLORE_BOUNDED)
+	if (target->bound == 0)
+		return s->mode == EXPLORE_BOUNDED ? 0 : open_count(s, target, limit);
+	if (target->bound > limit)
 		return 0;
-	while (count < limit && read_entry(s, target, count, &to))
-		count++;
+	for (; count < target->bound; count++)
+		if (!read_entry(s, target, count, &to))
+			return 0;
 	return count;
 }
 
@@ -577,7 +598,7 @@ static bool enter_targets(struct solver *s)
 
 			if (!read_entry(s, target, e, &to) || !in_function(s, to))
 				continue;
-			found |= (*discovery_state(s->d, to) & CODE_STATE) == CODE_UNKNOWN;
+			found |= (*discovery_state(s->d, to) & CODE_STATE) != CODE_START;
 			discovery_reach(s->d, to);
 		}
 	}
@@ -829,14 +850,9 @@ static void doubt_open_tables(struct discovery *d, struct proof *proof)
  * proven for those may not hold: all is done again until there are no more. */
 void jump_tables_prove(struct discovery *d)
 {
-	const struct relocations *relocs = &d->graph->tables.relocs;
 	uint32_t refs = d->graph->refs.len, doubts = d->doubts.len;
 	struct proof proof = {0};
 
-	/* Words under relocations are no entries. */
-	for (uint32_t i = 0; i < relocs->count; i++)
-		if (!vec_push(&d->data_labels, relocs->data[i].site))
-			d->out_of_memory = true;
 	sort_labels(d);
 	if (!function_families_init(&proof.families, d)) {
 		d->out_of_memory = true;

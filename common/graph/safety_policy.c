@@ -47,7 +47,16 @@ static bool is_doubtful(const struct function *function)
 	       function->pins & (1u << PIN_UNDECODED | 1u << PIN_OVERLAP);
 }
 
-/* Anything that four bytes of unknown bytes may mean as a PC-relative field. */
+static void pin_start(struct discovery *d, struct rva rva, enum pin_reason reason)
+{
+	uint8_t *state = discovery_state(d, rva);
+
+	if (state && (*state & CODE_FUNCTION))
+		pin(d, rva, reason);
+}
+
+/* Anything that four bytes of unknown bytes may mean, as a PC-relative field or as an
+ * RVA. */
 static void pin_named_by_bytes(struct discovery *d, const struct function *function)
 {
 	const struct code_range *range = discovery_range(d, function->begin);
@@ -55,11 +64,11 @@ static void pin_named_by_bytes(struct discovery *d, const struct function *funct
 
 	for (uint32_t i = 0; i + 4 <= function->size; i++) {
 		struct rva site = rva_add(function->begin, i);
-		struct rva target = rva_add(site, 4 + load_u32(range->bytes + begin + i));
-		uint8_t *state = discovery_state(d, target);
+		uint32_t word = load_u32(range->bytes + begin + i);
 
-		if (state && (*state & CODE_FUNCTION))
-			pin(d, target, PIN_DOUBTFUL_TARGET);
+		pin_start(d, rva_add(site, 4 + word), PIN_DOUBTFUL_TARGET);
+		if (site.v % 4 == 0)
+			pin_start(d, rva_of(word), PIN_HIDDEN_REFERENCE);
 	}
 }
 
@@ -83,6 +92,14 @@ static void pin_unknown_bytes(struct discovery *d)
 	}
 }
 
+static bool ends_unknown(const struct discovery *d, const struct function *function)
+{
+	struct rva last = rva_add(function->begin, function->size - 1);
+	uint8_t state = *discovery_state(d, last) & CODE_STATE;
+
+	return state == CODE_UNKNOWN;
+}
+
 static bool is_known_start(const struct discovery *d, struct rva rva)
 {
 	uint32_t low = 0, high = d->options ? d->options->start_count : 0;
@@ -99,17 +116,35 @@ static bool is_known_start(const struct discovery *d, struct rva rva)
 	       d->options->starts[low].v == rva.v;
 }
 
-/* A leaf that runs straight into unknown bytes was perhaps never code. */
+/* A leaf that runs straight into unknown bytes was perhaps never code; and what begins
+ * where they end is perhaps run into. */
 static void doubt_neighbours(struct discovery *d)
 {
 	for (uint32_t i = 0; i + 1 < d->graph->functions.len; i++) {
 		struct function *leaf = &d->graph->functions.data[i];
 
+		if (ends_unknown(d, leaf) && leaf[1].begin.v == leaf->begin.v + leaf->size)
+			leaf[1].pins |= 1u << PIN_DOUBTFUL_TARGET;
 		if ((leaf->kind == FUNCTION_LEAF || leaf->kind == FUNCTION_ISLAND) &&
 		    leaf[1].kind == FUNCTION_BYTES &&
 		    leaf[1].begin.v == leaf->begin.v + leaf->size &&
 		    !is_known_start(d, leaf->begin))
 			leaf->pins |= 1u << PIN_UNDECODED;
+	}
+}
+
+/* Code that branches into the middle of an instruction, into a table or out of all code
+ * may be none. */
+static void doubt_odd_branches(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
+		const struct ref *ref = &d->graph->refs.data[i];
+		uint8_t *state = discovery_state(d, ref->target);
+
+		if (ref->kind == REF_BRANCH &&
+		    (!state || (*state & CODE_STATE) == CODE_INSIDE ||
+		     (*state & CODE_STATE) == CODE_TABLE))
+			pin(d, ref->site, PIN_OVERLAP);
 	}
 }
 
@@ -195,6 +230,7 @@ void safety_policy_apply(struct discovery *d)
 	pin_user_ranges(d);
 	doubt_neighbours(d);
 	pin_unknown_bytes(d);
+	doubt_odd_branches(d);
 	drop_doubtful_refs(d);
 	pin_odd_targets(d);
 	drop_inner_branches(d->graph);

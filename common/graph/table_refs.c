@@ -58,8 +58,12 @@ static void add_function_table(struct discovery *d)
 
 		discovery_ref(d, begin);
 		discovery_ref(d, end);
-		if (entry->begin.v == entry->end.v)
+		if (entry->begin.v == entry->end.v) {
+			/* Its end goes with the byte before, its begin with the one behind. */
+			discovery_doubt(d, entry->begin, PIN_OUTSIDE_REFERENCE);
+			discovery_doubt(d, rva_of(entry->begin.v - 1), PIN_OUTSIDE_REFERENCE);
 			continue;
+		}
 		set_boundary(d, entry->begin, CODE_BOUNDARY | CODE_FUNCTION);
 		set_boundary(d, entry->end, CODE_BOUNDARY);
 	}
@@ -70,6 +74,24 @@ static void add_function_table(struct discovery *d)
 		if (entry->begin.v != entry->end.v && !is_chained(d, entry))
 			discovery_enter(d, entry->begin, true);
 	}
+}
+
+/* What a relocated word means, and where a table of something else ends: at the word
+ * and, when it leads to data, at that. */
+static void add_relocated_word(struct discovery *d, struct rva site, uint32_t size,
+			       struct rva target)
+{
+	for (uint32_t i = 0; i < size; i++) {
+		uint8_t *state = discovery_state(d, rva_add(site, i));
+
+		if (state)
+			*state |= CODE_DATA;
+	}
+	if (!discovery_range(d, site) && !vec_push(&d->data_labels, site))
+		d->out_of_memory = true;
+	if (!discovery_range(d, target) && !vec_push(&d->data_labels, target))
+		d->out_of_memory = true;
+	add_pointer(d, site, target, size == 8 ? REF_VA64 : REF_VA32, (uint8_t)size);
 }
 
 static void add_relocated_pointers(struct discovery *d)
@@ -88,8 +110,8 @@ static void add_relocated_pointers(struct discovery *d)
 		value = wide ? load_u64(word) : load_u32(word);
 		if (value < base || value - base > UINT32_MAX)
 			continue;
-		add_pointer(d, reloc->site, rva_of((uint32_t)(value - base)),
-			    wide ? REF_VA64 : REF_VA32, wide ? 8 : 4);
+		add_relocated_word(d, reloc->site, wide ? 8 : 4,
+				   rva_of((uint32_t)(value - base)));
 	}
 }
 

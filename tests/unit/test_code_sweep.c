@@ -1,0 +1,335 @@
+/* What is code, what is padding, and what is neither. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "built_graph.h"
+
+static uint8_t state_of(const struct built_graph *t, struct rva rva)
+{
+	return graph_code_state(&t->graph, rva) & CODE_STATE;
+}
+
+static enum function_kind kind_of(const struct built_graph *t, struct rva rva)
+{
+	const struct function *function = built_graph_function(t, rva);
+
+	assert_non_null(function);
+	return (enum function_kind)function->kind;
+}
+
+static void test_all_kinds(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g, leaf, island, bytes;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xe8\0\0\0\0\xc3");   /* call leaf; ret */
+	leaf = CODE(&t, "\x8d\x41\x01\xc3");
+	island = CODE(&t, "\x31\xc0\xc3");
+	g = CODE(&t, "\xc3");
+	bytes = CODE(&t, "\x06\x07\x0e\x16"); /* no instructions in 64-bit mode */
+	built_graph_row(&t, f, 6);
+	built_graph_row(&t, g, 1);
+	built_graph_point(&t, rva_add(f, 1), leaf);
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, f), FUNCTION_TABLE);
+	assert_int_equal(kind_of(&t, leaf), FUNCTION_LEAF);
+	assert_int_equal(kind_of(&t, island), FUNCTION_ISLAND);
+	assert_int_equal(kind_of(&t, bytes), FUNCTION_BYTES);
+	assert_int_equal(PINS(&t, f) | PINS(&t, leaf) | PINS(&t, island), 0);
+	assert_int_equal(PINS(&t, bytes), PIN(UNKNOWN_BYTES));
+	assert_int_equal(state_of(&t, rva_add(leaf, 4)), CODE_PADDING);
+	assert_null(built_graph_function(&t, rva_add(leaf, 4)));
+	assert_int_equal(LEADS(&t, rva_add(f, 1)), leaf.v);
+	built_graph_release(&t);
+}
+
+static void test_reference_fields(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g, data;
+	const struct ref *ref;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x48\x8d\x05\0\0\0\0"             /* lea rax, [g] */
+		     "\xc7\x05\0\0\0\0\x01\0\0\0"       /* mov dword [data], 1 */
+		     "\xe9\0\0\0\0");                   /* jmp g */
+	g = CODE(&t, "\xc3");
+	built_graph_row(&t, f, 22);
+	built_graph_row(&t, g, 1);
+	data = image_builder_section(&t.b, ".data", BUILT_DATA);
+	image_builder_u64(&t.b, 0);
+	built_graph_point(&t, rva_add(f, 3), g);
+	store_u32(image_builder_at(&t.b, rva_add(f, 9)), data.v - (f.v + 17));
+	built_graph_point(&t, rva_add(f, 18), g);
+	built_graph_discover(&t);
+	ref = built_graph_ref(&t, rva_add(f, 3));
+	assert_int_equal(ref->kind, REF_ADDRESS);
+	assert_int_equal(ref->target.v, g.v);
+	assert_true(ref->enters);
+	ref = built_graph_ref(&t, rva_add(f, 9));
+	assert_int_equal(ref->kind, REF_MEMORY);
+	assert_int_equal(ref->target.v, data.v);
+	assert_int_equal(ref->tail, 4);
+	assert_false(ref->enters);
+	ref = built_graph_ref(&t, rva_add(f, 18));
+	assert_int_equal(ref->kind, REF_BRANCH);
+	assert_int_equal(ref->target.v, g.v);
+	assert_true(built_graph_function(&t, g)->taken);
+	assert_int_equal(PINS(&t, g), 0);
+	built_graph_release(&t);
+}
+
+/* Code that nothing leads to may be data: it must be sound in itself. */
+static void test_islands_in_doubt(void **unused)
+{
+	struct built_graph t;
+	struct rva f, into, out, open;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x48\x83\xec\x28\xc3");
+	into = CODE(&t, "\xe9\xed\xff\xff\xff"); /* jmp f + 2, amid an instruction */
+	out = CODE(&t, "\xe9\0\0\0\x7f");        /* jmp out of the image */
+	open = BARE(&t, "\x31\xc0\x31\xdb");     /* runs into what is no code */
+	CODE(&t, "\x06\x07\x0e\x16");
+	built_graph_row(&t, f, 5);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(kind_of(&t, into), FUNCTION_BYTES);
+	assert_int_equal(kind_of(&t, out), FUNCTION_BYTES);
+	assert_int_equal(kind_of(&t, open), FUNCTION_BYTES);
+	assert_null(built_graph_ref(&t, rva_add(into, 1)));
+	built_graph_release(&t);
+}
+
+static void test_island_that_is_read(void **unused)
+{
+	struct built_graph t;
+	struct rva f, island;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x8b\x05\0\0\0\0\xc3"); /* mov eax, [island] */
+	island = CODE(&t, "\x31\xc0\xc3");
+	built_graph_row(&t, f, 7);
+	built_graph_point(&t, rva_add(f, 2), island);
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, island), FUNCTION_BYTES);
+	assert_true(PINS(&t, island) & PIN(READ_AS_DATA));
+	built_graph_release(&t);
+}
+
+/* A relocated pointer among the bytes: they are data. */
+static void test_island_with_a_pointer(void **unused)
+{
+	struct built_graph t;
+	struct rva f, island;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xc3");
+	island = BARE(&t, "\x31\xc0\x31\xc0\x31\xc0\x31\xc0");
+	built_graph_pointer(&t, f);
+	CODE(&t, "\xc3");
+	built_graph_row(&t, f, 1);
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, island), FUNCTION_BYTES);
+	assert_int_equal(LEADS(&t, rva_add(island, 8)), f.v);
+	built_graph_release(&t);
+}
+
+/* Code inside a row that only exception data or a table could lead to. */
+static void test_hole_in_a_row(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xc3\x90\x48\x8d\x05\0\0\0\0\xc3"); /* ret; nop; lea rax, [g]; ret */
+	g = CODE(&t, "\xc3");
+	built_graph_row(&t, f, 10);
+	built_graph_row(&t, g, 1);
+	built_graph_point(&t, rva_add(f, 5), g);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(LEADS(&t, rva_add(f, 5)), g.v);
+	built_graph_release(&t);
+}
+
+static void test_undecodable_in_a_row(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xe8\0\0\0\0\x06\xc3"); /* call g; no instruction */
+	g = CODE(&t, "\xc3");
+	built_graph_row(&t, f, 7);
+	built_graph_row(&t, g, 1);
+	built_graph_export(&t, f);
+	built_graph_point(&t, rva_add(f, 1), g);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(UNDECODED));
+	/* Neither is edited, nor may what it seems to refer to move. */
+	assert_null(built_graph_ref(&t, rva_add(f, 1)));
+	assert_true(PINS(&t, g) & PIN(DOUBTFUL_TARGET));
+	built_graph_release(&t);
+}
+
+/* Control enters amid an instruction, from inside the function and from another. */
+static void test_overlap(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g, h;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x48\x83\xec\x28\x75\xfc\xc3"); /* sub rsp, 40; jnz f + 2; ret */
+	g = CODE(&t, "\x48\x83\xec\x28\xc3");
+	h = CODE(&t, "\xe9\0\0\0\0");                 /* jmp g + 2 */
+	built_graph_row(&t, f, 7);
+	built_graph_row(&t, g, 5);
+	built_graph_row(&t, h, 5);
+	built_graph_export(&t, f);
+	built_graph_export(&t, g);
+	built_graph_export(&t, h);
+	built_graph_point(&t, rva_add(h, 1), rva_add(g, 2));
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(OVERLAP));
+	assert_true(PINS(&t, g) & PIN(OVERLAP));
+	assert_int_equal(LEADS(&t, rva_add(h, 1)), g.v + 2);
+	built_graph_release(&t);
+}
+
+/* An instruction that reaches over the end of its row. */
+static void test_row_ends_amid_an_instruction(void **unused)
+{
+	struct built_graph t;
+	struct rva f;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x31\xc0\xb8\0\0\0\0\xc3");
+	built_graph_row(&t, f, 4);
+	built_graph_export(&t, f);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(OVERLAP));
+	built_graph_release(&t);
+}
+
+/* A branch out of all code: nothing compiled does that. */
+static void test_branch_to_nowhere(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xe8\0\0\0\x40\xe9\0\0\0\0"); /* call nowhere; jmp g */
+	g = CODE(&t, "\xc3");
+	built_graph_row(&t, f, 10);
+	built_graph_row(&t, g, 1);
+	built_graph_point(&t, rva_add(f, 6), g);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(OVERLAP));
+	assert_int_equal(PINS(&t, g), PIN(DOUBTFUL_TARGET));
+	built_graph_release(&t);
+}
+
+/* Padding that something points at is kept, and not filled by anything else. */
+static void test_padding_that_is_named(void **unused)
+{
+	struct built_graph t;
+	struct rva f, padding;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x48\x8d\x05\0\0\0\0\xc3"); /* lea rax, [padding] */
+	padding = rva_add(f, 12);
+	built_graph_row(&t, f, 8);
+	built_graph_point(&t, rva_add(f, 3), padding);
+	built_graph_discover(&t);
+	assert_non_null(built_graph_function(&t, padding));
+	assert_int_equal(LEADS(&t, rva_add(f, 3)), padding.v);
+	assert_null(built_graph_function(&t, rva_add(f, 9)));
+	built_graph_release(&t);
+}
+
+/* A leaf goes on behind the nops that align a loop. */
+static void test_leaf_with_padding(void **unused)
+{
+	struct built_graph t;
+	struct rva f;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xe9\x0b\0\0\0"                      /* jmp 16 */
+		     "\x66\x90\x0f\x1f\x44\0\0\x66\x90"    /* nops up to 14 */
+		     "\x31\xc0"                            /* 14: xor eax, eax */
+		     "\xff\xc9\x0f\x85\xf6\xff\xff\xff"    /* 16: dec ecx; jnz 14 */
+		     "\xc3");
+	built_graph_export(&t, f);
+	built_graph_discover(&t);
+	assert_int_equal(built_graph_function(&t, f)->size, 25);
+	assert_int_equal(PINS(&t, f), 0);
+	built_graph_release(&t);
+}
+
+/* A chained row may hold a table only. */
+static void test_chained_row_is_no_entry(void **unused)
+{
+	struct built_graph t;
+	struct rva whole, part;
+
+	(void)unused;
+	built_graph_init(&t);
+	whole = CODE(&t, "\xc3");
+	part = CODE(&t, "\x06\x07\x0e\x16");
+	built_graph_row(&t, whole, 1);
+	built_graph_row(&t, part, 4);
+	image_builder_section(&t.b, ".xdata1", BUILT_CONST);
+	t.rows[0].unwind = image_builder_u32(&t.b, 1);
+	t.rows[1].unwind = image_builder_u32(&t.b, 1 | UNWIND_CHAININFO << 3);
+	image_builder_u32(&t.b, whole.v);
+	image_builder_u32(&t.b, whole.v + 1);
+	image_builder_u32(&t.b, t.rows[0].unwind.v);
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, part), FUNCTION_CHAINED);
+	assert_true(PINS(&t, part) & PIN(UNKNOWN_BYTES));
+	assert_false(PINS(&t, part) & PIN(UNDECODED));
+	assert_int_equal(PINS(&t, whole), 0);
+	/* The chained information names the whole. */
+	assert_int_equal(LEADS(&t, rva_add(t.rows[1].unwind, 4)), whole.v);
+	assert_int_equal(built_graph_ref(&t, rva_add(t.rows[1].unwind, 8))->kind, REF_RVA_END);
+	built_graph_release(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_kinds),
+		cmocka_unit_test(test_reference_fields),
+		cmocka_unit_test(test_islands_in_doubt),
+		cmocka_unit_test(test_island_that_is_read),
+		cmocka_unit_test(test_island_with_a_pointer),
+		cmocka_unit_test(test_hole_in_a_row),
+		cmocka_unit_test(test_undecodable_in_a_row),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_row_ends_amid_an_instruction),
+		cmocka_unit_test(test_branch_to_nowhere),
+		cmocka_unit_test(test_padding_that_is_named),
+		cmocka_unit_test(test_leaf_with_padding),
+		cmocka_unit_test(test_chained_row_is_no_entry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
