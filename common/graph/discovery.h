@@ -31,6 +31,7 @@ struct short_branch {
  * again only when there is more to see. */
 struct explored {
 	struct rva begin;
+	uint8_t mode;     /* in which it was looked at: enum solver_mode */
 	uint32_t unknown; /* bytes not understood then */
 	bool complete;    /* every jump was understood, without a guess at a length */
 };

@@ -542,6 +542,78 @@ static bool is_plain_tail_call(const struct discovery *d, struct rva jump)
 	return false;
 }
 
+static bool goes_on(const struct insn *insn)
+{
+	return insn->flow != FLOW_JUMP && insn->flow != FLOW_JUMP_INDIRECT &&
+	       insn->flow != FLOW_RETURN && insn->flow != FLOW_STOP;
+}
+
+/* Follows values through the instructions right before the jump at `at`, from the last
+ * label on, where nothing is known.  True when that tells the table and its length, as it
+ * does for nearly all switches: then the rest of the function need not be looked at. */
+static bool solve_straight(struct solver *s, struct rva at)
+{
+	enum { LOOK_BACK = 24 /* instructions */ };
+	uint32_t offsets[LOOK_BACK + 1], count = 0, base = s->begin.v - s->range->begin.v;
+	uint32_t place = at.v - s->range->begin.v;
+	const struct described_insn *known;
+	struct flow_state state;
+	struct value value;
+
+	for (; place != UINT32_MAX && place >= base && count <= LOOK_BACK;
+	     place = only_way_to(s->range, place))
+		offsets[count++] = place - base;
+	flow_state_unknown(&state, s->begin.v + offsets[count - 1]);
+	while (--count > 0) {
+		struct rva here = rva_add(s->begin, offsets[count]);
+
+		known = describe(s, offsets[count]);
+		if (!known)
+			return false;
+		flow_state_step(&state, here, &known->insn, &known->detail);
+		if (known->insn.flow == FLOW_BRANCH)
+			flow_state_branch(&state, known->detail.condition, false);
+		if (!goes_on(&known->insn))
+			flow_state_unknown(&state, s->begin.v + offsets[count - 1]);
+	}
+	known = describe(s, offsets[0]);
+	if (!known || !known->insn.jump_computed)
+		return false;
+	value = flow_state_read(&state, at, &known->detail.target);
+	if (value.kind != VALUE_WHOLE && value.kind != VALUE_ADDRESS &&
+	    (value.kind != VALUE_TARGET || value.bound == 0 || table_count(s, &value) == 0))
+		return false;
+	meet_jump(s, &state, at, &value, known->insn.tail_call);
+	return true;
+}
+
+static bool solves_itself(struct solver *s, struct rva jump)
+{
+	return !in_function(s, jump) || is_plain_tail_call(s->d, jump) || solve_straight(s, jump);
+}
+
+/* Solves the function's jumps, which are among the `count` ones of discovery, of which
+ * the first `sorted` ascend.  When they can't all be told from the instructions before
+ * them, values are followed through the function. */
+static void solve_jumps(struct solver *s, const struct rva *jumps, uint32_t sorted,
+			uint32_t count)
+{
+	uint32_t i = first_from(jumps, sorted, s->begin);
+
+	while (i < sorted && in_function(s, jumps[i]) && solves_itself(s, jumps[i]))
+		i++;
+	if (i == sorted || !in_function(s, jumps[i]))
+		for (i = sorted; i < count && solves_itself(s, jumps[i]);)
+			i++;
+	if (i == count)
+		return;
+	s->jumps.len = 0;
+	s->states.len = s->ran.len = 0;
+	memset(s->state_of, 0xff, s->size * sizeof(*s->state_of));
+	memset(s->pending, 0, s->size);
+	follow_values(s);
+}
+
 /* The code from the function's start at or before `rva` to the next. */
 static void extent_of(const struct discovery *d, struct rva rva, struct rva *ret_begin,
 		      uint32_t *ret_size)
@@ -614,9 +686,10 @@ static bool is_complete(const struct solver *s)
 	return true;
 }
 
-/* Follows one function's jumps as long as they lead to more code in it. */
+/* Follows one function's jumps as long as they lead to more code in it.  The first
+ * `sorted` of all jumps ascend. */
 static bool explore_function(struct discovery *d, enum solver_mode mode, struct rva begin,
-			     uint32_t size, bool *ret_complete)
+			     uint32_t size, uint32_t sorted, bool *ret_complete)
 {
 	bool found = false, more = true;
 	struct described described;
@@ -631,7 +704,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 
 		more = false;
 		if (solver_init(&s, d, mode, begin, size, &described)) {
-			follow_values(&s);
+			solve_jumps(&s, d->computed_jumps.data, sorted, d->computed_jumps.len);
 			more = enter_targets(&s);
 			*ret_complete = is_complete(&s);
 			solver_release(&s);
@@ -674,13 +747,16 @@ static bool explore_round(struct discovery *d, enum solver_mode mode, const stru
 		while (before < d->explored.len && d->explored.data[before].begin.v < begin.v)
 			before++;
 		now = (struct explored){.begin = begin,
+					.mode = (uint8_t)mode,
 					.unknown = count_unknown(d, begin, size)};
 		if (before < d->explored.len && d->explored.data[before].begin.v == begin.v &&
 		    d->explored.data[before].unknown == now.unknown &&
-		    d->explored.data[before].complete) {
-			now.complete = true;
+		    (d->explored.data[before].complete ||
+		     d->explored.data[before].mode == now.mode)) {
+			now.complete = d->explored.data[before].complete;
 		} else {
-			found |= explore_function(d, mode, begin, size, &now.complete);
+			found |= explore_function(d, mode, begin, size, count,
+						  &now.complete);
 			now.unknown = count_unknown(d, begin, size);
 		}
 		explored[(*ret_count)++] = now;
@@ -771,7 +847,7 @@ static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump
 
 static void prove_solved(struct solver *s, const struct rva *jumps, uint32_t count)
 {
-	follow_values(s);
+	solve_jumps(s, jumps, count, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct jump *jump = reached_jump(s, jumps[i]);
 
