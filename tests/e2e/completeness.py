@@ -3,10 +3,10 @@
 
     completeness.py fixtures | real
 
-Each program runs twice: instrumented, and unchanged under a debugger with a breakpoint on
-the start of every function, which shares nothing with the probes.  The two sets of functions
-in the database must be one, but for what is explained here, function by function, from
-objdump's disassembly of the original:
+Each program runs twice: instrumented, and unchanged under a debugger with a breakpoint
+on the start of every function, which shares nothing with the probes.  The two sets of
+functions in the database must be one, but for what is explained here, function by
+function, from objdump's disassembly of the original:
 
     short jump     a jump of two bytes leads there from a function that was reached: a thunk
                    is out of its reach
@@ -30,6 +30,7 @@ from harness import claim, require
 ATTEMPTS = 4
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data"}
 OBJDUMP = "x86_64-w64-mingw32-objdump"
+PADDING = re.compile(r"(nop|xchg\s+%ax,%ax|data16|cs nop)")
 
 
 class Image:
@@ -51,8 +52,8 @@ class Image:
         return [(int(address, 16) - self.base, int(size, 16)) for size, address in found]
 
     def disassemble(self):
-        """Fills `lines`, triples of RVA, bytes and text, ascending, and `branches`: for each
-        place the direct branches and calls to it."""
+        """Fills `lines`, triples of RVA, bytes and text, ascending, and `branches`: for
+        each place the direct branches and calls to it."""
         if self.lines is not None:
             return
         self.lines, self.branches = [], {}
@@ -79,7 +80,7 @@ class Image:
     def runs_on_into(self, rva):
         """Whether control goes on from the code before, over padding."""
         at = self.index_of(rva) - 1
-        while at >= 0 and re.match(r"(nop|xchg\s+%ax,%ax|data16|cs nop)", self.lines[at][2]):
+        while at >= 0 and PADDING.match(self.lines[at][2]):
             at -= 1
         return at >= 0 and not re.match(r"(jmp|ret|int3|ud2|hlt)", self.lines[at][2])
 

@@ -94,7 +94,8 @@ def compare_image(comparison, image, addresses, base, ordered):
     open_questions += [f"0x{rva:x}: only probes" for rva in set(traced) - set(reached)]
     if lost:
         harness.note(f"explained: {sorted(str(reasons[rva]) for rva in lost)}")
-    require(not open_questions, f"{len(open_questions)} not explained: {open_questions[:40]}")
+    require(not open_questions,
+            f"{len(open_questions)} not explained: {open_questions[:40]}")
     if ordered:
         require_same_order(*([rva for rva in story if not reasons[rva]]
                              for story in (traced, reached)))
@@ -117,9 +118,9 @@ def require_all_known(functions, executed):
     require(not astray, f"{len(astray)} executed outside all functions: {astray[:20]}")
 
 
-# Of one thread each, but for the ones of `THREADS`; none that builds on the processor's own
-# exceptions, which the emulator does not hand to Wine as it expects them (observed: qemu 7.2,
-# Wine 8.0).
+# Of one thread each, but for the ones of `THREADS`; none that builds on the processor's
+# own exceptions, which the emulator does not hand to Wine as it expects them (observed:
+# qemu 7.2, Wine 8.0).
 FIXTURES = ["cxx_exceptions", "data_imports", "delay_load", "exports", "frames",
             "function_pointers", "itself", "jump_tables", "tail_calls", "tiny",
             "tls_callbacks"]

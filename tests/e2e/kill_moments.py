@@ -95,7 +95,8 @@ def killed(case, where, whole, touches, victims):
             break
     else:
         raise harness.Failure(f"{ATTEMPTS} times the program was faster")
-    harness.tool("appulse-profile", "import", "--quiet", "--db", folder / "t.db", cwd=folder)
+    harness.tool("appulse-profile", "import", "--quiet", "--db", folder / "t.db",
+                 cwd=folder)
     found = story(folder / "t.db")
     harness.note(f"{before} touches counted before the kill, {len(found)} in the database")
     require(len(found) >= before, f"{before} were counted, {len(found)} are there")
