@@ -40,10 +40,6 @@ BUILDS = {}
 for _compiler in COMPILERS:
     BUILDS[f"sqlite-{_compiler}"] = (_compiler, ["-O2"], [])
     BUILDS[f"sqlite-{_compiler}-stripped"] = (_compiler, ["-O2"], ["-s"])
-    for _level in ("O0", "Os", "O2"):
-        # The object's own relocations, placed through the map, tell all references.
-        BUILDS[f"sqlite-{_compiler}-{_level}-sections"] = (
-            _compiler, [f"-{_level}", "-ffunction-sections"], ["-Wl,-Map,sqlite3.map"])
 
 
 class CorpusError(Exception):

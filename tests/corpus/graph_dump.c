@@ -1,0 +1,86 @@
+/* Prints what discovery finds in an image, a line a fact, for graph_oracle.py and
+ * for people.  Numbers are hexadecimal without a prefix, addresses are RVAs.
+ *
+ *     range BEGIN SIZE
+ *     function BEGIN SIZE KIND PINS NAME     block BEGIN SIZE PINS
+ *     ref SITE TARGET KIND SIZE TAIL BASE    table TABLE BASE JUMP COUNT
+ *
+ * PINS are names with commas between them, "-" when there are none. */
+#include <stdio.h>
+
+#include "graph/analysis.h"
+
+static const char *const function_kinds[] = {"table", "chained", "leaf", "island", "bytes"};
+static const char *const ref_kinds[] = {"branch", "address", "memory", "rva",  "rva-end",
+					"va64",   "va32",    "table",  "self"};
+
+static void print_pins(uint32_t pins)
+{
+	const char *separator = "";
+
+	for (unsigned i = 0; i < PIN_REASON_COUNT; i++) {
+		if (!(pins >> i & 1))
+			continue;
+		printf("%s%s", separator, pin_reason_name((enum pin_reason)i));
+		separator = ",";
+	}
+	printf("%s", *separator ? "" : "-");
+}
+
+static void print_code(const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->range_count; i++)
+		printf("range %x %x\n", graph->ranges[i].begin.v, graph->ranges[i].size);
+	for (uint32_t i = 0; i < graph->functions.len; i++) {
+		const struct function *f = &graph->functions.data[i];
+
+		printf("function %x %x %s ", f->begin.v, f->size, function_kinds[f->kind]);
+		print_pins(f->pins);
+		printf(" %s\n", f->name ? f->name : "-");
+	}
+	for (uint32_t i = 0; i < graph->blocks.len; i++) {
+		const struct block *block = &graph->blocks.data[i];
+
+		printf("block %x %x ", block->begin.v, block->size);
+		print_pins(block->pins);
+		printf("\n");
+	}
+}
+
+static void print_refs(const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->refs.len; i++) {
+		const struct ref *ref = &graph->refs.data[i];
+
+		printf("ref %x %x %s %x %x %x\n", ref->site.v, ref->target.v,
+		       ref_kinds[ref->kind], ref->size, ref->tail, ref->base.v);
+	}
+	for (uint32_t i = 0; i < graph->jump_tables.len; i++) {
+		const struct jump_table *table = &graph->jump_tables.data[i];
+
+		printf("table %x %x %x %x\n", table->table.v, table->base.v, table->jump.v,
+		       table->count);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct analysis analysis;
+	struct diag diag;
+	char text[2048];
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: graph_dump IMAGE\n");
+		return 2;
+	}
+	diag_init(&diag);
+	if (analysis_open(&analysis, argv[1], NULL, &diag) != STATUS_OK) {
+		diag_format(&diag, text, sizeof(text));
+		fprintf(stderr, "%s\n", text);
+		return status_exit_code(diag.status);
+	}
+	print_code(&analysis.graph);
+	print_refs(&analysis.graph);
+	analysis_close(&analysis);
+	return 0;
+}
