@@ -1,0 +1,191 @@
+/* Following computed jumps while code is still being found: what they lead to is
+ * entered, and tables in the text are marked, so that they are not decoded.  Nothing is
+ * recorded; jump_table.c proves all of it again at the end. */
+#include <string.h>
+
+#include "graph/jump_solver.h"
+
+/* Whether a table may be read in the function. */
+static bool may_read_table(const struct discovery *d, struct rva begin, uint32_t size)
+{
+	uint32_t i = rvas_first_from(d->entry_loads.data, d->entry_loads.len, begin);
+
+	return i < d->entry_loads.len && rva_in(d->entry_loads.data[i], begin, size);
+}
+
+/* The code from the function's start at or before `rva` to the next. */
+static void extent_of(const struct discovery *d, struct rva rva, struct rva *ret_begin,
+		      uint32_t *ret_size)
+{
+	const struct runtime_function *entry = discovery_table_entry(d, rva);
+	const struct code_range *range = discovery_range(d, rva);
+	uint32_t begin = rva.v - range->begin.v, end = begin + 1;
+	const uint8_t stop = CODE_FUNCTION | CODE_BOUNDARY;
+
+	if (entry) {
+		*ret_begin = entry->begin;
+		*ret_size = entry->end.v - entry->begin.v;
+		return;
+	}
+	while (begin > 0 && !(range->map[begin] & stop))
+		begin--;
+	while (end < range->size && !(range->map[end] & stop))
+		end++;
+	*ret_begin = rva_add(range->begin, begin);
+	*ret_size = end - begin;
+}
+
+/* Marks a table in the text; true when it was not marked before. */
+static bool mark_table(struct solver *s, const struct value *target, uint32_t count)
+{
+	struct code_range *range = discovery_range(s->d, target->table);
+	uint32_t at;
+	bool found = false;
+
+	if (!range)
+		return false;
+	at = target->table.v - range->begin.v;
+	for (uint32_t i = 0; i < 4 * count; i++) {
+		if ((range->map[at + i] & CODE_STATE) == CODE_UNKNOWN) {
+			range->map[at + i] |= CODE_TABLE;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Enters what the tables of one function lead to; true when that is new. */
+static bool enter_targets(struct solver *s)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < s->jumps.len; i++) {
+		const struct value *target = &s->jumps.data[i].target;
+		uint32_t count = target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
+
+		found |= mark_table(s, target, count);
+		for (uint32_t e = 0; e < count; e++) {
+			struct rva to;
+
+			if (!solver_read_entry(s, target, e, &to) || !solver_holds(s, to))
+				continue;
+			found |= (*discovery_state(s->d, to) & CODE_STATE) != CODE_START;
+			discovery_reach(s->d, to);
+		}
+	}
+	return found;
+}
+
+/* Whether all computed jumps met were understood. */
+static bool is_complete(const struct solver *s)
+{
+	for (uint32_t i = 0; i < s->jumps.len; i++)
+		if (!s->jumps.data[i].solved)
+			return false;
+	return true;
+}
+
+/* Follows one function's jumps as long as they lead to more code in it.  The first
+ * `sorted` of all jumps ascend. */
+static bool explore_function(struct discovery *d, enum solver_mode mode, struct rva begin,
+			     uint32_t size, uint32_t sorted, bool *ret_complete)
+{
+	bool found = false, more = true;
+	struct described described;
+
+	*ret_complete = false;
+	if (!described_init(&described, size)) {
+		d->out_of_memory = true;
+		return false;
+	}
+	while (more && !d->out_of_memory) {
+		struct solver s;
+
+		more = false;
+		if (solver_init(&s, d, mode, begin, size, &described)) {
+			solver_solve(&s, d->computed_jumps.data, sorted, d->computed_jumps.len);
+			more = enter_targets(&s);
+			*ret_complete = is_complete(&s);
+			solver_release(&s);
+		}
+		found |= more;
+		code_sweep_reached(d);
+	}
+	described_release(&described);
+	return found;
+}
+
+static uint32_t count_unknown(const struct discovery *d, struct rva begin, uint32_t size)
+{
+	const struct code_range *range = discovery_range(d, begin);
+	const uint8_t *map = range->map + (begin.v - range->begin.v);
+	uint32_t unknown = 0;
+
+	for (uint32_t i = 0; i < size; i++)
+		unknown += (map[i] & CODE_STATE) == CODE_UNKNOWN;
+	return unknown;
+}
+
+/* One round over all functions with computed jumps, `jumps` ascending; writes what
+ * it leaves of them to `ret_explored`. */
+static bool explore_round(struct discovery *d, enum solver_mode mode, const struct rva *jumps,
+			  uint32_t count, struct explored *explored, uint32_t *ret_count)
+{
+	struct rva begin = {0};
+	uint32_t size = 0, before = 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < count && !d->out_of_memory; i++) {
+		struct explored now;
+
+		if (rva_in(jumps[i], begin, size) || jump_is_plain_tail_call(d, jumps[i]))
+			continue;
+		extent_of(d, jumps[i], &begin, &size);
+		if (!may_read_table(d, begin, size))
+			continue;
+		while (before < d->explored.len && d->explored.data[before].begin.v < begin.v)
+			before++;
+		now = (struct explored){.begin = begin,
+					.mode = (uint8_t)mode,
+					.unknown = count_unknown(d, begin, size)};
+		if (before < d->explored.len && d->explored.data[before].begin.v == begin.v &&
+		    d->explored.data[before].unknown == now.unknown &&
+		    (d->explored.data[before].complete ||
+		     d->explored.data[before].mode == now.mode)) {
+			now.complete = d->explored.data[before].complete;
+		} else {
+			found |= explore_function(d, mode, begin, size, count,
+						  &now.complete);
+			now.unknown = count_unknown(d, begin, size);
+		}
+		explored[(*ret_count)++] = now;
+	}
+	return found;
+}
+
+bool jump_tables_explore(struct discovery *d, bool unbounded)
+{
+	uint32_t count = d->computed_jumps.len, explored_count = 0;
+	struct rva *jumps = malloc(((size_t)count + 1) * sizeof(*jumps));
+	struct explored *explored = malloc(((size_t)count + 1) * sizeof(*explored));
+	bool found = false;
+
+	if (jumps && explored) {
+		/* A copy, because exploring finds more jumps; they have their turn in the
+		 * next round. */
+		jump_solver_sort(d);
+		if (count)
+			memcpy(jumps, d->computed_jumps.data, count * sizeof(*jumps));
+		found = explore_round(d, unbounded ? EXPLORE_ALL : EXPLORE_BOUNDED, jumps, count,
+				      explored, &explored_count);
+		vec_release(&d->explored);
+		d->explored.data = explored;
+		d->explored.len = explored_count;
+		d->explored.cap = count + 1;
+	} else {
+		d->out_of_memory = true;
+		free(explored);
+	}
+	free(jumps);
+	return found && !d->out_of_memory;
+}
