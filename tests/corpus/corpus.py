@@ -40,6 +40,10 @@ BUILDS = {}
 for _compiler in COMPILERS:
     BUILDS[f"sqlite-{_compiler}"] = (_compiler, ["-O2"], [])
     BUILDS[f"sqlite-{_compiler}-stripped"] = (_compiler, ["-O2"], ["-s"])
+    for _level in ("O0", "Os", "O2"):
+        # For the tests that run them: other code from the same source.
+        BUILDS[f"sqlite-{_compiler}-{_level}-sections"] = (
+            _compiler, [f"-{_level}", "-ffunction-sections"], ["-Wl,-Map,sqlite3.map"])
 
 
 class CorpusError(Exception):
