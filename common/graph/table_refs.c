@@ -11,11 +11,11 @@ static bool in_function_table(const struct discovery *d, struct rva rva)
 	return discovery_table_entry(d, rva) != NULL;
 }
 
-/* A field at `site` leads to `target`; when that is code, it is a reference.  An RVA
- * in a table of the image says that control may enter there; a relocated word only
- * that its address is taken. */
+/* A field at `site` leads to `target`; when that is code, it is a reference.  `entered`
+ * says that control may enter there; else only the address is taken: a relocated word
+ * and an export may lead to data between the code. */
 static void add_pointer(struct discovery *d, struct rva site, struct rva target,
-			enum ref_kind kind, uint8_t size)
+			enum ref_kind kind, uint8_t size, bool entered)
 {
 	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size,
 			  .enters = true};
@@ -23,7 +23,7 @@ static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 	if (!discovery_range(d, target))
 		return;
 	discovery_ref(d, ref);
-	if (kind == REF_RVA)
+	if (entered)
 		discovery_enter(d, target, !in_function_table(d, target));
 	else
 		discovery_take(d, target);
@@ -91,7 +91,7 @@ static void add_relocated_word(struct discovery *d, struct rva site, uint32_t si
 		d->out_of_memory = true;
 	if (!discovery_range(d, target) && !vec_push(&d->data_labels, target))
 		d->out_of_memory = true;
-	add_pointer(d, site, target, size == 8 ? REF_VA64 : REF_VA32, (uint8_t)size);
+	add_pointer(d, site, target, size == 8 ? REF_VA64 : REF_VA32, (uint8_t)size, false);
 }
 
 static void add_relocated_pointers(struct discovery *d)
@@ -132,7 +132,7 @@ static void add_guard_table(struct discovery *d, const struct guard_table *table
 		const uint8_t *word = image_bytes(d->image, site, 4);
 
 		if (word)
-			add_pointer(d, site, rva_of(load_u32(word)), REF_RVA, 4);
+			add_pointer(d, site, rva_of(load_u32(word)), REF_RVA, 4, true);
 	}
 }
 
@@ -142,7 +142,8 @@ static void add_exports(struct discovery *d)
 
 	for (uint32_t i = 0; i < exports->count; i++)
 		if (!exports->data[i].forwarder)
-			add_pointer(d, exports->data[i].site, exports->data[i].target, REF_RVA, 4);
+			add_pointer(d, exports->data[i].site, exports->data[i].target, REF_RVA, 4,
+				    false);
 }
 
 static void add_pseudo_relocs(struct discovery *d)
@@ -186,7 +187,7 @@ enum status table_refs_add(struct discovery *d)
 	add_function_table(d);
 	if (headers->entry.v)
 		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,
-			    REF_RVA, 4);
+			    REF_RVA, 4, true);
 	add_relocated_pointers(d);
 	enter_tls_callbacks(d);
 	add_exports(d);

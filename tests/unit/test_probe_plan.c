@@ -190,6 +190,58 @@ static void data_in_the_text(void **state)
 	assert_true(data_has_probe("\x31\xc0\xc3", 3, &function_has));
 }
 
+/* An export directory of two words, the first of them the RVA of `target`. */
+static void export_one(struct image_builder *b, struct rva target)
+{
+	struct rva words, directory, name;
+
+	image_builder_section(b, ".edata", BUILT_CONST);
+	name = image_builder_string(b, "x.dll");
+	words = (image_builder_align(b, 4), image_builder_u32(b, target.v));
+	directory = image_builder_fill(b, 0, 12);
+	image_builder_u32(b, name.v);
+	image_builder_u32(b, 1);
+	image_builder_u32(b, 1);
+	image_builder_u32(b, 0);
+	image_builder_u32(b, words.v);
+	image_builder_fill(b, 0, 8);
+	image_builder_directory(b, DIRECTORY_EXPORT, directory, 40);
+}
+
+static bool export_has_probe(const void *bytes, size_t size)
+{
+	struct image_builder b;
+	struct planned p;
+	struct rva entry, place;
+	bool has;
+
+	image_builder_init(&b);
+	image_builder_section(&b, ".text", BUILT_CODE);
+	entry = CODE(&b, "\x31\xc0\xc3");
+	place = code(&b, bytes, size);
+	b.entry = entry;
+	export_one(&b, place);
+	open_graph(&p, &b);
+	make_plan(&p, NULL);
+	assert_consistent(&p);
+	assert_true(has_probe(&p, entry));
+	has = has_probe(&p, place);
+	release(&p);
+	return has;
+}
+
+/* Linkers can merge read-only data into the code; then an export may be data. */
+static void exports_of_both_kinds(void **state)
+{
+	static const char floats[] = "\0\0\x80\x3f\0\0\0\x40\xc3";
+	static const char text[] = "a tool for all\0\xc3";
+
+	(void)state;
+	assert_true(export_has_probe("\x8d\x41\x01\xc3", 4));
+	assert_false(export_has_probe(floats, sizeof(floats) - 1));
+	assert_false(export_has_probe(text, sizeof(text) - 1));
+}
+
 static void code_that_is_read(void **state)
 {
 	struct image_builder b;
@@ -316,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_that_references_enter),
 		cmocka_unit_test(data_in_the_text),
+		cmocka_unit_test(exports_of_both_kinds),
 		cmocka_unit_test(code_that_is_read),
 		cmocka_unit_test(bases_of_jump_tables),
 		cmocka_unit_test(filters),
