@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each tool run twice on one input gives the same bytes: images, maps, and what it writes
-into the database about the image.  The second run has other folders, another moment, another
-locale and time zone, another umask, and names files by other paths."""
+into the database about the image.  The second run has other folders, another moment,
+another locale and time zone, another umask, and names files by other paths."""
 
 import contextlib
 import os

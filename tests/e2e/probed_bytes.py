@@ -5,10 +5,10 @@
 
 With a reader of PE files of its own, this shows for each image that
 
-- each byte that changed belongs to a field that led to a function's start and now leads to
-  that function's thunk, and the thunk's slot leads back to the function;
-- no field was missed: every relocated word, export, far branch and lea that leads to a probed
-  function in the original, as objdump sees them, leads to its thunk in the output.
+- each byte that changed belongs to a field that led to a function's start and now leads
+  to that function's thunk, and the thunk's slot leads back to the function;
+- no field was missed: every relocated word, export, far branch and lea that leads to a
+  probed function in the original, as objdump sees them, leads to its thunk in the output.
 
 Headers are left out but for the entry, and so is the relocation table, which is read.
 
@@ -124,7 +124,8 @@ class Pair:
     def read_probes(self):
         code, data = self.new.section(".apcode")[1], self.new.section(".apdata")[1]
         count = self.new.read("I", data + 12)
-        slots, functions = (self.new.read("Q", data + at) - self.new.base for at in (24, 32))
+        slots, functions = (self.new.read("Q", data + at) - self.new.base
+                            for at in (24, 32))
         relocated = set(self.new.relocated())
         for i in range(count):
             function = self.new.read("I", functions + 4 * i)
@@ -152,15 +153,16 @@ class Pair:
 
     def explains(self, field, relocated, rva):
         """Whether the field that begins at `field` and covers `rva` was led to a thunk."""
+        both = self.old, self.new
         if field in relocated:
-            old, new = (image.read("Q", field) - image.base for image in (self.old, self.new))
+            old, new = (image.read("Q", field) - image.base for image in both)
             return self.thunks.get(old) == new
         if not self.old.holds(field) or not self.old.holds(field + 3) or rva > field + 3:
             return False
         if self.old.is_code(field):
-            old, new = (field + 4 + image.read("i", field) for image in (self.old, self.new))
+            old, new = (field + 4 + image.read("i", field) for image in both)
         else:
-            old, new = (image.read("I", field) for image in (self.old, self.new))
+            old, new = (image.read("I", field) for image in both)
         return self.thunks.get(old) == new
 
     def check_changes(self):
