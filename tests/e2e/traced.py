@@ -5,10 +5,12 @@
 
 fixtures and real: output, errors and exit code of each program, while it records, with its
 EXE, its DLLs or all of them instrumented.  ways: what the options of appulse-instrument
-leave out or name otherwise, and folders for traces that are no use.
+leave out or name otherwise, folders for traces that are no use, and relinked images.
 """
 
 import contextlib
+import hashlib
+import json
 import sqlite3
 import sys
 
@@ -123,6 +125,44 @@ def filtered(traced, only, skip):
             require(good(names), f"touched: {sorted(map(str, names))}")
 
 
+def back(map_path):
+    """Translates RVAs of a relinked image into those of its original."""
+    moves = json.loads(map_path.read_text())["moves"]
+
+    def translate(rva):
+        for old, new, size in moves:
+            if new <= rva < new + size:
+                return old + rva - new
+        return rva
+    return translate
+
+
+def relinked(case, where, placement):
+    """The probes of an image whose functions stand in random order see the same ones."""
+    folder, database = case.stage(where / placement), where / f"{placement}.db"
+    image, = case.images
+    expected = case.outcome(where / "original")
+    mixed = where / f"{placement}.dll"
+    harness.relink(where / "original" / image, mixed, "--order", "random", "--seed", 5,
+                   "--placement", placement)
+    stories = {}
+    for name, source in (("original", where / "original" / image), ("mixed", mixed)):
+        harness.instrument(source, folder / image, database)
+        traces = where / f"{placement} {name}"
+        traces.mkdir()
+        found = case.outcome(folder, {"APPULSE_TRACE_DIR": str(traces)})
+        harness.require_same(expected, found, name)
+        harness.tool("appulse-profile", "import", "--db", database, traces)
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            stories[name] = [row[0] for row in connection.execute(
+                "SELECT rva FROM v_first_touch WHERE sha256 = ? ORDER BY run, seq",
+                (hashlib.sha256(source.read_bytes()).hexdigest(),))]
+    translate = back(where / f"{placement}.dll.map.json")
+    found = [translate(rva) for rva in stories["mixed"]]
+    require(found and found == stories["original"],
+            f"{set(found) ^ set(stories['original'])}, or another order")
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     harness.prepare_wine()
@@ -134,6 +174,14 @@ def main():
         with harness.work_folder() as where:
             filtered(Traced(harness.fixture_case("function_pointers", "gcc-O2"), where),
                      "plus", "apply")
+        for case in (harness.sqlite_case("sqlite-gcc"), harness.sqlite_case("sqlite-clang"),
+                     harness.zlib_case()):
+            case.runs = case.runs[:1]
+            with harness.work_folder() as where:
+                case.stage(where / "original")
+                for placement in ("exchange", "append"):
+                    with claim(f"{case.name}: relinked by {placement}, then instrumented"):
+                        relinked(case, where, placement)
     elif what in ("fixtures", "real"):
         for case in harness.fixture_cases() if what == "fixtures" else harness.real_cases():
             with harness.work_folder() as where:
