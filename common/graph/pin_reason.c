@@ -2,10 +2,8 @@
 
 #include <assert.h>
 
-static const struct {
-	const char *name, *meaning;
-} table[PIN_REASON_COUNT] = {
-#define X(id, name, meaning) [PIN_##id] = {name, meaning},
+static const char *const names[PIN_REASON_COUNT] = {
+#define X(id, name) [PIN_##id] = name,
 	PIN_REASON_LIST(X)
 #undef X
 };
@@ -13,11 +11,5 @@ static const struct {
 const char *pin_reason_name(enum pin_reason reason)
 {
 	assert(reason < PIN_REASON_COUNT);
-	return table[reason].name;
-}
-
-const char *pin_reason_meaning(enum pin_reason reason)
-{
-	assert(reason < PIN_REASON_COUNT);
-	return table[reason].meaning;
+	return names[reason];
 }

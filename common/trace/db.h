@@ -248,11 +248,6 @@ struct db_relink {
 enum status db_put_relink(struct db *db, const struct db_relink *relink,
 			  int64_t *ret_output_image, struct diag *diag);
 
-/* The image that the image `output` was relinked from: NOT_FOUND when it is no
- * output of a relink. */
-enum status db_find_relinked(struct db *db, int64_t output, int64_t *ret_input,
-			     struct diag *diag);
-
 /* ---- profiles ---- */
 
 /* What one run touched of one image. */

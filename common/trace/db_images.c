@@ -304,20 +304,3 @@ enum status db_put_relink(struct db *db, const struct db_relink *relink,
 		*ret_output_image = output_id;
 	return status;
 }
-
-enum status db_find_relinked(struct db *db, int64_t output, int64_t *ret_input,
-			     struct diag *diag)
-{
-	bool found;
-	enum status status = db_query_int(
-		db,
-		"SELECT image FROM relinks WHERE output = ?1 AND image <> output"
-		" ORDER BY id DESC",
-		DB_VALUES(db_int(output)), &found, ret_input, diag);
-
-	if (status == STATUS_OK && !found)
-		return diag_fail(diag, STATUS_NOT_FOUND,
-				 "database '%s' has no relink with that output",
-				 db_path(db));
-	return status;
-}
