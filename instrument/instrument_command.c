@@ -140,24 +140,32 @@ static enum status check_image(struct instrument *in, struct diag *diag)
 	return status;
 }
 
-/* What the database keeps of each function; names of pin reasons live in `arena`. */
-static struct db_function *list_functions(const struct instrument *in, struct arena *arena)
+/* What the database keeps of each function; names of pin reasons live in `arena`.
+ * Bytes that are not understood are no function. */
+static struct db_function *list_functions(const struct instrument *in, struct arena *arena,
+					  uint32_t *ret_count)
 {
 	const struct graph *graph = &in->analysis.graph;
 	struct db_function *functions =
 		arena_array(arena, graph->functions.len, sizeof(*functions));
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; functions && i < graph->functions.len; i++) {
 		const struct function *f = &graph->functions.data[i];
+		struct db_function *row = &functions[count];
 		char pins[256];
 
+		if (f->kind == FUNCTION_BYTES)
+			continue;
+		count++;
 		pin_names(graph, i, pins, sizeof(pins));
-		functions[i] = (struct db_function){
+		*row = (struct db_function){
 			.rva = f->begin, .size = f->size, .name = f->name,
 			.movable = pins[0] == '\0', .probe = in->plan.probe_of[i]};
-		if (pins[0] && !(functions[i].pins = arena_strndup(arena, pins, strlen(pins))))
+		if (pins[0] && !(row->pins = arena_strndup(arena, pins, strlen(pins))))
 			return NULL;
 	}
+	*ret_count = count;
 	return functions;
 }
 
@@ -170,17 +178,18 @@ static enum status store_image(struct instrument *in, struct diag *diag)
 	struct db_function *functions;
 	struct arena arena;
 	struct db *db = NULL;
+	uint32_t count = 0;
 	int64_t id;
 	enum status status;
 
 	arena_init(&arena);
-	functions = list_functions(in, &arena);
+	functions = list_functions(in, &arena, &count);
 	for (uint32_t i = 0; i < graph->range_count; i++)
 		row.code_size += graph->ranges[i].size;
 	status = functions ? db_open(in->options->database, DB_CREATE, &db, diag)
 			   : diag_no_memory(diag);
 	if (status == STATUS_OK)
-		status = db_put_image(db, &row, functions, graph->functions.len, &id, diag);
+		status = db_put_image(db, &row, functions, count, &id, diag);
 	db_close(db);
 	arena_release(&arena);
 	return status;

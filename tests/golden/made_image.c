@@ -103,6 +103,15 @@ static void make_idle(struct made *m)
 	image_builder_release(&b);
 }
 
+/* Two bytes of no instruction in the padding behind a function. */
+static void make_unclear(struct made *m)
+{
+	uint8_t *text = m->bytes + full_offset(m->bytes, rva_of(TEXT));
+	uint8_t *island = memmem(text, 0x200, "\xb8\x77\0\0\0\xc3\xcc", 7);
+
+	memcpy(island + 8, "\x06\x06", 2);
+}
+
 static void make_plain(struct made *m)
 {
 	(void)m;
@@ -117,7 +126,7 @@ static const struct {
 	{"unrelocated", make_unrelocated}, {"arm", make_arm},
 	{"driver", make_driver},   {"overlapping", make_overlapping},
 	{"cut", make_cut},         {"crowded", make_crowded},
-	{"idle", make_idle},
+	{"idle", make_idle},       {"unclear", make_unclear},
 };
 
 static void write_made(const struct made *made, const char *path)
