@@ -335,7 +335,7 @@ enum status reorder_command(struct tool *tool, int argc, char **argv, struct dia
 		OPTION_STRING("order-file", 0, "FILE", &o.order.file,
 			      "for order 'file': functions, one a line, by RVA or name"),
 		OPTION_NUMBER("seed", 0, "N", &o.order.seed, 0, INT64_MAX,
-			      "for order 'random': where it starts (default 1)"),
+			      "for order 'random': where it starts (default: 1)"),
 		OPTION_CHOICE("placement", 0, "WAY", &o.placement, placement_names,
 			      "where the hot code goes"),
 		OPTION_NUMBER("file-alignment", 0, "BYTES", &o.file_alignment, 512, 65536,

@@ -46,16 +46,19 @@ static void print_description(const char *text, FILE *to)
 	}
 }
 
-/* "(one of a, b, c)" behind a help text. */
+/* "(one of a, b, c; default: a)" behind a help text. */
 static void print_choices(const char *const *choices, unsigned *column, FILE *to)
 {
+	const char *first = choices[0];
+	char word[64];
+
 	wrap("(one of", strlen("(one of"), HELP_INDENT, column, to);
 	for (; *choices; choices++) {
-		char word[64];
-
-		snprintf(word, sizeof(word), "%s%s", *choices, choices[1] ? "," : ")");
+		snprintf(word, sizeof(word), "%s%s", *choices, choices[1] ? "," : ";");
 		wrap(word, strlen(word), HELP_INDENT, column, to);
 	}
+	snprintf(word, sizeof(word), "default: %s)", first);
+	wrap(word, strlen(word), HELP_INDENT, column, to);
 }
 
 /* The left half of a row, then its text from HELP_INDENT on, which is left open. */

@@ -75,7 +75,7 @@ struct option_spec {
 		struct string_list *list;
 	} to;
 	uint64_t min, max;          /* of a number, inclusive */
-	const char *const *choices; /* NULL-terminated */
+	const char *const *choices; /* NULL-terminated; the first is the default */
 	const char *help;           /* one or two phrases; help adds the choices */
 	bool *given;                /* set when the option is given; may be NULL */
 	bool required;              /* leaving it out is a USAGE failure */
