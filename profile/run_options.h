@@ -12,7 +12,7 @@ struct run_options {
 };
 
 #define OPTION_DATABASE(to_) \
-	OPTION_STRING("db", 0, "FILE", (to_), "the trace database")
+	OPTION_STRING("db", 'd', "FILE", (to_), "the trace database (needed)")
 
 #define OPTIONS_RUN(options_)                                                       \
 	OPTION_DATABASE(&(options_)->database),                                     \

@@ -70,7 +70,7 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 		OPTION_NUMBER("runs", 0, "N", &o.runs, 1, 1000,
 			      "profile N runs of COMMAND (default: 3)"),
 		OPTION_STRING(
-			"db", 0, "FILE", &o.database,
+			"db", 'd', "FILE", &o.database,
 			"keep the profile in this trace database, and use what it has "
 			"already (default: a new one, DIR/" OPTIMIZE_DATABASE ")"),
 		OPTION_STRING("scenario", 0, "NAME", &o.scenario,

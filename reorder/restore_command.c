@@ -62,10 +62,9 @@ enum status restore_command(struct tool *tool, int argc, char **argv, struct dia
 	const struct option_spec options[] = {OPTIONS_COMMON(tool)};
 	const struct command_spec spec = {
 		.description = "Puts back the images that a run of 'appulse optimize' had "
-			       "swapped when "
-			       "it was killed. PLACE is an image or its folder; the whole "
-			       "folder is put "
-			       "right. A later 'appulse optimize' does the same by itself.",
+			       "swapped when it was killed. PLACE is an image or its folder; "
+			       "the whole folder is put right. A later 'appulse optimize' does "
+			       "the same by itself.",
 		.arguments = "PLACE...",
 		.min = 1,
 		.max = ARGUMENTS_ANY,
