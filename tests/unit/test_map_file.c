@@ -154,7 +154,8 @@ static uint32_t next_random(uint32_t *state)
 
 /* Cuts `span` bytes into pieces and permutes some of them among equals, the naive
  * way: by a table of every byte. */
-enum { SPAN = 4096, GONE = 0xffffffff };
+enum { SPAN = 4096 };
+#define GONE UINT32_MAX
 
 static void make_moves(uint32_t seed, struct move_map *map, uint32_t *forward,
 		       uint32_t *backward)

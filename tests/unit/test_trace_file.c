@@ -327,7 +327,7 @@ static void names_are_plain_utf8(void **state)
 	static const char *const good[] = {
 		" ", "~", "\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
 		"\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf",
-		"a\xe2\x82\xac" "b",
+		("a\xe2\x82\xac" "b"),
 	};
 	static const char *const bad[] = {
 		"\x01", "\x1f", "\x7f", "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2\x80",
