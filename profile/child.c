@@ -38,8 +38,6 @@
 
 enum { POLL_NS = 50000000, TELL_SECONDS = 2, GRACE_SECONDS = 5, MAX_COMMAND_LINE = 4096 };
 
-extern char **environ;
-
 struct watch {
 	const struct child *child;
 	pid_t pid; /* of the command; 0 once it has been reaped */
