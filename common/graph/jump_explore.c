@@ -54,7 +54,8 @@ static bool mark_table(struct solver *s, const struct value *target, uint32_t co
 	return found;
 }
 
-/* Enters what the tables of one function lead to; true when that is new. */
+/* Marks the tables of one function and enters what they lead to; true when a table is
+ * new. */
 static bool enter_targets(struct solver *s)
 {
 	bool found = false;
@@ -69,7 +70,6 @@ static bool enter_targets(struct solver *s)
 
 			if (!solver_read_entry(s, target, e, &to) || !solver_holds(s, to))
 				continue;
-			found |= (*discovery_state(s->d, to) & CODE_STATE) != CODE_START;
 			discovery_reach(s->d, to);
 		}
 	}
@@ -98,7 +98,9 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		d->out_of_memory = true;
 		return false;
 	}
+	/* What counts is what was decoded: a target may be no code after all. */
 	while (more && !d->out_of_memory) {
+		uint32_t decoded = d->graph->decoded;
 		struct solver s;
 
 		more = false;
@@ -108,8 +110,9 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 			*ret_complete = is_complete(&s);
 			solver_release(&s);
 		}
-		found |= more;
 		code_sweep_reached(d);
+		more |= d->graph->decoded != decoded;
+		found |= more;
 	}
 	described_release(&described);
 	return found;

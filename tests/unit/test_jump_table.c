@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -734,6 +735,29 @@ static void test_bound_of_the_last_round(void **unused)
 	built_graph_release(&t);
 }
 
+/* Each look at the function found the entry's target not decoded yet, and looked once
+ * more, for ever. */
+static void test_entry_to_no_instruction_ends(void **unused)
+{
+	struct built_graph t;
+	struct rva f, table;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, READ "\xc3\x06\xc3"); /* 06: push es, not in 64-bit mode */
+	built_graph_row(&t, f, READ_SIZE + 3);
+	built_graph_export(&t, f);
+	table = image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	built_graph_entry(&t, rva_add(f, READ_SIZE), table);
+	built_graph_entry(&t, rva_add(f, READ_SIZE + 1), table);
+	built_graph_point(&t, rva_add(f, LEA_FIELD), table);
+	alarm(60);
+	built_graph_discover(&t);
+	alarm(0);
+	assert_int_not_equal(PINS(&t, f), 0);
+	built_graph_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -764,6 +788,7 @@ int main(void)
 		cmocka_unit_test(test_case_that_is_a_nop),
 		cmocka_unit_test(test_unbounded_ends_oddly),
 		cmocka_unit_test(test_bound_of_the_last_round),
+		cmocka_unit_test(test_entry_to_no_instruction_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
