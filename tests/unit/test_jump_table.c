@@ -681,6 +681,27 @@ static void test_case_that_is_a_nop(void **unused)
 	built_graph_release(&t);
 }
 
+/* An entry that leads to bytes which are no code, again and again. */
+static void test_entry_to_no_code(void **unused)
+{
+	struct built_graph t;
+	struct rva f, table;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, READ "\x31\xc0\xc3\x06\x07\x0e\x16");
+	built_graph_row(&t, f, 25);
+	built_graph_export(&t, f);
+	table = image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	built_graph_entry(&t, rva_add(f, 18), table);
+	built_graph_entry(&t, rva_add(f, 21), table);
+	image_builder_u32(&t.b, 0);
+	built_graph_point(&t, rva_add(f, LEA_FIELD), table);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(TABLE_CONFLICT));
+	built_graph_release(&t);
+}
+
 /* What ends a table without a bound must not lead into the function. */
 static void test_unbounded_ends_oddly(void **unused)
 {
@@ -786,6 +807,7 @@ int main(void)
 		cmocka_unit_test(test_jump_in_a_chained_part),
 		cmocka_unit_test(test_case_at_the_end),
 		cmocka_unit_test(test_case_that_is_a_nop),
+		cmocka_unit_test(test_entry_to_no_code),
 		cmocka_unit_test(test_unbounded_ends_oddly),
 		cmocka_unit_test(test_bound_of_the_last_round),
 		cmocka_unit_test(test_entry_to_no_instruction_ends),
