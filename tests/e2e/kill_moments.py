@@ -7,6 +7,7 @@ the database must be the beginning of the whole story, and no shorter than what 
 before the kill.
 """
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -37,11 +38,14 @@ def story(database):
 
 def counted(folder):
     """Touches in the trace file of the one image that has probes."""
-    for path in folder.glob("t.db.traces-*/*.aptrace"):
-        with open(path, "rb") as file:
-            head = file.read(64)
-        if head[:8] == MAGIC:
-            return struct.unpack_from("<I", head, NEXT)[0]
+    try:
+        for path in folder.glob("t.db.traces-*/*.aptrace"):
+            with open(path, "rb") as file:
+                head = file.read(64)
+            if head[:8] == MAGIC:
+                return struct.unpack_from("<I", head, NEXT)[0]
+    except FileNotFoundError:
+        pass    # the collector is through and has removed it
     return 0
 
 
@@ -76,7 +80,8 @@ def run_until(case, folder, touches, victims):
         if "collector" in victims:
             collector.kill()
         for pid in processes(collector.pid):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         collector.wait(SECONDS)
     finally:
         try:
