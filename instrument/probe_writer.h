@@ -23,8 +23,8 @@ struct probed {
 	bool dropped_signature;
 };
 
-/* Statuses: NO_MEMORY, NO_ROOM, MALFORMED.  The plan must hold a probe.  On
- * failure nothing is owned. */
+/* Statuses: NO_MEMORY, NO_ROOM, MALFORMED, UNSUPPORTED.  The plan must hold a probe.
+ * On failure nothing is owned. */
 enum status probe_write(const struct graph *graph, const struct probe_plan *plan,
 			const struct probe_options *options, struct probed *ret_probed,
 			struct diag *diag);

@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "pe/coff_symbols.h"
+
 enum {
 	SECTION_LIMIT = 96, /* what Windows' loader takes; PE/COFF specification, "COFF File Header" */
 	PAGE_BYTES = 4096,
@@ -37,19 +39,74 @@ static uint32_t sections_end(const struct image *image)
 	return end < image->size ? end : (uint32_t)image->size;
 }
 
+/* The section whose data begins first at or behind `off`, or NULL. */
+static const struct section *next_raw(const struct image *image, uint32_t off)
+{
+	const struct section *next = NULL;
+
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+
+		if (section->raw_size && section->raw.v >= off &&
+		    (!next || section->raw.v < next->raw.v))
+			next = section;
+	}
+	return next;
+}
+
+static enum status check_zero(const struct image *image, uint64_t from, uint64_t to,
+			      struct diag *diag)
+{
+	for (uint64_t i = from; i < to; i++)
+		if (image->bytes[i])
+			return diag_fail(diag, STATUS_UNSUPPORTED,
+					 "the bytes at file offset 0x%llx are no "
+					 "section's, and no overlay",
+					 (unsigned long long)i);
+	return STATUS_OK;
+}
+
+/* What stands between the sections' data, or behind the certificate, would be lost. */
+static enum status check_stray_bytes(const struct image *image, uint32_t overlay_end,
+				     struct diag *diag)
+{
+	struct data_directory certificate = image->directories[DIRECTORY_CERTIFICATE];
+	uint64_t symbols = image->headers.symbol_table.v +
+			   (uint64_t)image->headers.symbol_count * SYMBOL_BYTES;
+	uint32_t at = image->headers.size_of_headers;
+	const struct section *next;
+	enum status status = STATUS_OK;
+
+	while (status == STATUS_OK && (next = next_raw(image, at))) {
+		status = check_zero(image, at, next->raw.v, diag);
+		at = next->raw.v + next->raw_size;
+	}
+	if (status == STATUS_OK && overlay_end < image->size)
+		status = check_zero(image, (uint64_t)certificate.rva.v + certificate.size,
+				    image->size, diag);
+	if (status == STATUS_OK && coff_symbols_present(image) && symbols > overlay_end)
+		status = diag_fail(diag, STATUS_MALFORMED,
+				   "the symbol table reaches into the signature");
+	return status;
+}
+
 static enum status take_overlay(struct image_file *file, struct diag *diag)
 {
 	const struct image *image = file->source;
 	struct data_directory *certificate = &file->directories[DIRECTORY_CERTIFICATE];
 	uint32_t begin = sections_end(image), end = (uint32_t)image->size;
+	enum status status;
 
 	if (certificate->size) {
 		file->had_certificate = true;
 		/* Its "RVA" is a file offset; it stands at the file's end. */
 		if (certificate->rva.v >= begin && certificate->rva.v < end)
 			end = certificate->rva.v;
-		*certificate = (struct data_directory){0};
 	}
+	status = check_stray_bytes(image, end, diag);
+	if (status != STATUS_OK)
+		return status;
+	*certificate = (struct data_directory){0};
 	file->overlay_off = file_off_of(begin);
 	file->overlay_size = end - begin;
 	file->overlay = malloc((size_t)file->overlay_size + 1);
@@ -382,7 +439,7 @@ static void write_headers(const struct image_file *file, const struct file_plan 
 
 	memcpy(bytes, file->headers, file->headers_size);
 	store_u16(coff + FILE_HEADER_SECTION_COUNT, (uint16_t)file->sections.len);
-	if (headers->symbol_table.v)
+	if (coff_symbols_present(file->source))
 		store_u32(coff + FILE_HEADER_SYMBOL_TABLE,
 			  moved_offset(file, plan, headers->symbol_table.v));
 	store_u32(optional + OPTIONAL_FILE_ALIGNMENT, file->file_alignment);
@@ -391,7 +448,12 @@ static void write_headers(const struct image_file *file, const struct file_plan 
 		  (uint32_t)align_up((uint64_t)last->rva.v + last->virtual_size,
 				     headers->section_alignment));
 	add_sizes(file, optional);
+	/* A row that says nothing may hold anything: what has not changed stays. */
 	for (uint32_t i = 0; i < headers->directory_count; i++) {
+		if (i != DIRECTORY_CERTIFICATE &&
+		    memcmp(&file->directories[i], &file->source->directories[i],
+			   sizeof(file->directories[i])) == 0)
+			continue;
 		store_u32(bytes + headers->directories.v + 8 * i, file->directories[i].rva.v);
 		store_u32(bytes + headers->directories.v + 8 * i + 4, file->directories[i].size);
 	}

@@ -39,7 +39,9 @@ struct image_file {
 	bool had_certificate;             /* a signature was dropped */
 };
 
-/* Takes over `image`, which must outlive the file.  On failure nothing is owned. */
+/* Takes over `image`, which must outlive the file.  UNSUPPORTED or MALFORMED when the
+ * file has bytes that would get lost: between sections, or behind the signature.  On
+ * failure nothing is owned. */
 enum status image_file_init(struct image_file *file, const struct image *image,
 			    struct diag *diag);
 void image_file_release(struct image_file *file);

@@ -67,8 +67,9 @@ static void renew_guid(const struct graph *graph, const struct relinked *relinke
 		return;
 	identity = identity_of(graph->image, relinked);
 	for (uint32_t i = 0; i < debug->count; i++) {
-		uint8_t *guid = debug->data[i].guid.v
-					? image_file_at(file, debug->data[i].guid, 16)
+		const struct debug_entry *entry = &debug->data[i];
+		uint8_t *guid = entry->guid.v && debug_entry_agrees(graph->image, entry)
+					? image_file_at(file, entry->guid, 16)
 					: NULL;
 
 		if (guid)

@@ -19,7 +19,7 @@ struct relinked {
 	VEC(struct move) moves; /* ascending by `from` */
 };
 
-/* Statuses: NO_MEMORY, NO_ROOM, MALFORMED.  On failure nothing is owned. */
+/* Statuses: NO_MEMORY, NO_ROOM, MALFORMED, UNSUPPORTED.  On failure nothing is owned. */
 enum status relink_write(const struct graph *graph, const struct layout *layout,
 			 const struct relink_options *options, struct relinked *ret_relinked,
 			 struct diag *diag);

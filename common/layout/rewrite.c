@@ -210,16 +210,23 @@ static int compare_relocs(const void *a, const void *b)
 	return x->site.v < y->site.v ? -1 : x->site.v > y->site.v;
 }
 
-/* Puts the encoded table into the file and points its directory there. */
+/* Puts the encoded table into the file and points its directory there.  A table without
+ * relocations stays a table, of one empty block: an image without any table counts as one
+ * whose relocations were stripped. */
 static enum status store_relocations(struct image_file *file, const uint8_t *bytes,
 				     uint32_t size, struct diag *diag)
 {
+	static const uint8_t empty[8] = {0, 0, 0, 0, 8}; /* of page 0, with 8 bytes */
 	struct data_directory *directory = &file->directories[DIRECTORY_RELOCATION];
 	uint8_t *old = image_file_at(file, directory->rva, directory->size);
 	enum status status = STATUS_OK;
 
 	assert(old);
 	memset(old, 0, directory->size);
+	if (size == 0 && directory->size >= sizeof(empty)) {
+		bytes = empty;
+		size = sizeof(empty);
+	}
 	if (size > directory->size) {
 		status = image_file_add_section(
 			file, ".reloc", size, 0,

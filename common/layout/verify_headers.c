@@ -222,7 +222,8 @@ static enum status check_symbol_table(struct heads *h)
 	if (!h->old_head->symbol_table.v != !h->new_head->symbol_table.v)
 		return fail_field(h, at, h->old_head->symbol_table.v,
 				  h->new_head->symbol_table.v, "PointerToSymbolTable");
-	accept(h, at, 4);
+	if (coff_symbols_present(h->v->old_image) && coff_symbols_present(h->v->new_image))
+		accept(h, at, 4);
 	return STATUS_OK;
 }
 

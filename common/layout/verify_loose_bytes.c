@@ -51,10 +51,12 @@ static bool known_extents(const struct image *image, struct extents *ret_known)
 		data[count++] = (struct extent){image->sections[i].raw.v,
 						(uint64_t)image->sections[i].raw.v +
 							image->sections[i].raw_size};
-	if (image->headers.symbol_table.v)
+	if (coff_symbols_present(image))
 		data[count++] =
 			(struct extent){image->headers.symbol_table.v, symbols_end(image)};
-	data[count++] = (struct extent){certificate.rva.v,
+	if (certificate.size)
+		data[count++] =
+			(struct extent){certificate.rva.v,
 					(uint64_t)certificate.rva.v + certificate.size};
 	qsort(data, count, sizeof(*data), compare_extents);
 	*ret_known = (struct extents){data, count};

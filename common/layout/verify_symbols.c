@@ -77,7 +77,7 @@ enum status verify_symbols(struct verifier *v)
 	uint64_t records = (uint64_t)count * SYMBOL_BYTES, old_size, new_size;
 	const uint8_t *was, *is;
 
-	if (!v->old_image->headers.symbol_table.v)
+	if (!coff_symbols_present(v->old_image))
 		return STATUS_OK;
 	was = symbol_bytes(v->old_image, &old_size);
 	is = symbol_bytes(v->new_image, &new_size);

@@ -64,6 +64,20 @@ static const struct section *symbol_section(const struct symbol_table *table,
 	return load_u32(row + SYMBOL_VALUE) <= section->virtual_size ? section : NULL;
 }
 
+bool coff_symbols_present(const struct image *image)
+{
+	uint32_t begin = image->headers.symbol_table.v;
+
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+
+		if (section->raw_size &&
+		    begin < (uint64_t)section->raw.v + section->raw_size)
+			return false;
+	}
+	return begin >= image->headers.size_of_headers && begin <= image->size;
+}
+
 static enum status find_table(struct symbol_table *table, struct diag *diag)
 {
 	const struct image *image = table->image;
@@ -74,6 +88,9 @@ static enum status find_table(struct symbol_table *table, struct diag *diag)
 		return diag_fail(diag, STATUS_MALFORMED,
 				 "the symbol table of %u symbols leaves the file",
 				 image->headers.symbol_count);
+	if (!coff_symbols_present(image))
+		return diag_fail(diag, STATUS_MALFORMED,
+				 "the symbol table lies in the headers or in a section");
 	table->rows = image->bytes + begin;
 	table->count = image->headers.symbol_count;
 	table->strings = image->bytes + end;

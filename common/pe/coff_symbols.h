@@ -21,9 +21,14 @@ struct coff_symbols {
 };
 
 /* Symbols of no section (absolute, debug, undefined) and those beyond their
- * section's end are left out.  MALFORMED when the table leaves the file; a
+ * section's end are left out.  MALFORMED when the table leaves the file or does
+ * not stand behind all sections; a
  * single bad name is "?" instead. */
 enum status coff_symbols_read(struct image *image, struct coff_symbols *ret_symbols,
 			      struct diag *diag);
+
+/* Whether PointerToSymbolTable leads behind the headers and all sections, where a
+ * symbol table stands or, when it has no symbols, the names of sections. */
+bool coff_symbols_present(const struct image *image);
 
 #endif

@@ -66,3 +66,10 @@ enum status debug_directory_read(struct image *image, struct debug_directory *re
 	*ret_debug = debug;
 	return STATUS_OK;
 }
+
+bool debug_entry_agrees(const struct image *image, const struct debug_entry *entry)
+{
+	const uint8_t *data = image_bytes(image, entry->data, entry->size);
+
+	return data && data == image->bytes + entry->data_off.v;
+}

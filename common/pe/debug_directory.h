@@ -24,4 +24,7 @@ struct debug_directory {
 enum status debug_directory_read(struct image *image, struct debug_directory *ret_debug,
 				 struct diag *diag);
 
+/* Whether the RVA and the file offset of the entry's data lead to the same bytes. */
+bool debug_entry_agrees(const struct image *image, const struct debug_entry *entry);
+
 #endif

@@ -5,6 +5,8 @@
  */
 #include "pe/exports.h"
 
+#include <string.h>
+
 enum {
 	EXPORT_DIRECTORY_BYTES = 40,
 	EXPORT_DLL_NAME = 12,
@@ -64,9 +66,12 @@ static enum status find_arrays(struct export_table *table, const uint8_t *direct
 	return status;
 }
 
-/* Gives each address its first name: names[i] belongs to address i. */
+/* Gives each address its first name: names[i] belongs to address i.  Names that many
+ * exports share would cost the square to read, and no linker shares any. */
 static enum status read_names(struct export_table *table, const char **names)
 {
+	uint64_t bytes = 0;
+
 	for (uint32_t i = 0; i < table->name_count; i++) {
 		struct rva rva = rva_of(load_u32(table->names + (size_t)i * 4));
 		uint16_t index = load_u16(table->ordinals + (size_t)i * 2);
@@ -74,6 +79,11 @@ static enum status read_names(struct export_table *table, const char **names)
 
 		if (!name)
 			return leaves_data(table->diag, rva, "a name");
+		bytes += strlen(name) + 1;
+		if (bytes > table->image->size)
+			return diag_fail_at(table->diag, STATUS_MALFORMED, rva,
+					    "the names of the export table have more bytes "
+					    "than the file");
 		if (index >= table->address_count)
 			return diag_fail_at(table->diag, STATUS_MALFORMED, rva,
 					    "export '%s' has index %u of %u", name, index,
@@ -116,6 +126,7 @@ enum status exports_read(struct image *image, struct exports *ret_exports,
 			 struct diag *diag)
 {
 	struct rva rva = image->directories[DIRECTORY_EXPORT].rva;
+	uint32_t size = image->directories[DIRECTORY_EXPORT].size;
 	const uint8_t *directory = image_bytes(image, rva, EXPORT_DIRECTORY_BYTES);
 	struct export_table table = {.image = image, .diag = diag};
 	struct exports exports = {0};
@@ -126,7 +137,7 @@ enum status exports_read(struct image *image, struct exports *ret_exports,
 		*ret_exports = exports;
 		return STATUS_OK;
 	}
-	if (!directory)
+	if (!directory || !image_bytes(image, rva, size))
 		return leaves_data(diag, rva, "the directory");
 	rva = rva_of(load_u32(directory + EXPORT_DLL_NAME));
 	exports.dll_name = rva.v ? image_string(image, rva) : "";

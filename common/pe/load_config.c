@@ -55,6 +55,20 @@ static struct rva pointer_at(struct config_reader *r, uint32_t offset)
 	return rva_of((uint32_t)(va - h->image_base));
 }
 
+/* The system searches guard tables by bisection. */
+static void check_ascending(struct config_reader *r, const struct guard_table *table)
+{
+	uint32_t stride = 4 + table->extra;
+	const uint8_t *row = image_bytes(r->image, table->rva, table->count * stride);
+
+	for (uint32_t i = 1; row && i < table->count; i++, row += stride)
+		if (load_u32(row) > load_u32(row + stride)) {
+			r->status = diag_fail_at(r->diag, STATUS_MALFORMED, table->rva,
+						 "a guard table that does not ascend");
+			return;
+		}
+}
+
 /* The pointer and the count at `offset` and behind it. */
 static struct guard_table table_at(struct config_reader *r, uint32_t offset)
 {
@@ -72,6 +86,7 @@ static struct guard_table table_at(struct config_reader *r, uint32_t offset)
 		return (struct guard_table){0};
 	}
 	table.count = (uint32_t)count;
+	check_ascending(r, &table);
 	return table;
 }
 

@@ -27,7 +27,8 @@ struct load_config {
 	struct rva guard_check_pointer, guard_dispatch_pointer; /* 0 when absent */
 };
 
-/* MALFORMED when the structure or a table leaves the file's data. */
+/* MALFORMED when the structure or a table leaves the file's data, or a table does not
+ * ascend. */
 enum status load_config_read(const struct image *image, struct load_config *ret_config,
 			     struct diag *diag);
 
