@@ -45,6 +45,9 @@ static enum ending ending_of(const struct code_range *range, uint32_t begin, uin
 		if (!insn_decode(range->bytes + start, end - start, &insn))
 			return ENDS_OPEN;
 		if (insn.padding && insn.flow == FLOW_NEXT) {
+			/* What enters here runs on behind the padding. */
+			if ((range->map[start] & CODE_LABEL) || start == begin)
+				return ENDS_OPEN;
 			padded = true;
 			end = start;
 			continue;
@@ -103,6 +106,7 @@ static void join_by_short_branches(struct discovery *d, bool *joined)
 		uint32_t b = graph_function_at(d->graph, branch->to);
 
 		if (a == NO_FUNCTION || b == NO_FUNCTION ||
+		    (*discovery_state(d, branch->to) & CODE_STATE) != CODE_START ||
 		    discovery_range(d, branch->from) != discovery_range(d, branch->to)) {
 			discovery_doubt(d, branch->from, PIN_OVERLAP);
 			discovery_doubt(d, branch->to, PIN_OVERLAP);

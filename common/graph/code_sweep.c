@@ -77,6 +77,8 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 	};
 	uint8_t *state = discovery_state(d, ref.target);
 
+	if (!state)
+		discovery_note_behind(d, ref.target);
 	switch (insn->field) {
 	case FIELD_BRANCH:
 		ref.kind = REF_BRANCH;
@@ -118,12 +120,20 @@ static bool goes_on(const struct insn *insn)
 	       insn->flow != FLOW_RETURN && insn->flow != FLOW_STOP;
 }
 
+/* An instruction at `at` does not fit: it, or what it reaches into, is none. */
+static void doubt_both(struct discovery *d, struct rva at, uint32_t length)
+{
+	for (uint32_t i = 0; i < length; i++)
+		discovery_doubt(d, rva_add(at, i), PIN_OVERLAP);
+}
+
 /* Decodes from `start` until control ends, known code is met, or a boundary. */
 static void sweep_run(struct discovery *d, struct rva start)
 {
 	struct code_range *range = discovery_range(d, start);
 	const struct runtime_function *entry = discovery_table_entry(d, start);
 	uint32_t at = start.v - range->begin.v;
+	bool padded = false;
 
 	while (at < range->size) {
 		struct rva here = rva_add(range->begin, at);
@@ -143,9 +153,13 @@ static void sweep_run(struct discovery *d, struct rva start)
 			return;
 		}
 		if (!fits(range, at, insn.length)) {
-			discovery_doubt(d, here, PIN_OVERLAP);
+			doubt_both(d, here, insn.length);
 			return;
 		}
+		/* Padding behind a call that never returns; more of it is no code. */
+		if (padded && insn.padding && insn.flow == FLOW_STOP)
+			return;
+		padded = insn.padding;
 		mark(range, at, insn.length, CODE_START, CODE_INSIDE);
 		d->graph->decoded++;
 		if (insn.field != FIELD_NONE)

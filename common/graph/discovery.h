@@ -36,6 +36,21 @@ struct explored {
 	bool complete;    /* every jump was understood, without a guess at a length */
 };
 
+/* What may be done to the bytes of a table (table_bytes.c). */
+enum table_use {
+	TABLE_KEPT,   /* they must stay what they are */
+	TABLE_FIELDS, /* fields in it are edited, each as the reference that it is */
+	TABLE_ANEW,   /* the writer may write all of it anew */
+};
+
+struct table_bytes {
+	struct rva begin;
+	uint32_t size;   /* bytes */
+	uint8_t use;     /* enum table_use */
+	uint32_t stride; /* bytes of a row, 0 when it is no table of references */
+	uint32_t fields; /* how many references of 4 bytes a row begins with */
+};
+
 struct discovery {
 	struct graph *graph;
 	struct image *image;
@@ -51,6 +66,9 @@ struct discovery {
 	VEC(struct short_branch) short_branches;
 	VEC(struct doubt) doubts;
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
+	VEC(struct table_bytes) kept;    /* tables that are not written anew */
+	VEC(struct table_bytes) written_anew;
+	uint64_t flow_steps;             /* that jump_table.c may still make; 0: too many */
 	bool out_of_memory;              /* sticky: a push failed */
 };
 
@@ -71,9 +89,26 @@ void discovery_enter(struct discovery *d, struct rva rva, bool function);
 /* As discovery_enter for a branch of the same function. */
 void discovery_reach(struct discovery *d, struct rva rva);
 
+/* Says that something refers to `rva`, which is in no code. */
+void discovery_note_behind(struct discovery *d, struct rva rva);
+
 /* Says that something takes the address `rva` in code: code begins there, a jump
  * table, or data; code_sweep_taken decides. */
 void discovery_take(struct discovery *d, struct rva rva);
+
+/* Notes which bytes belong to tables, before anything is decoded. */
+void table_bytes_add(struct discovery *d);
+
+/* Notes one more table: bytes that must stay, or fields that may be edited. */
+void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
+void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size);
+
+/* Keeps padding that a base relocation would change, once padding is known. */
+void table_bytes_keep_padding(struct discovery *d);
+
+/* Pins what refers from where a table stands, once references and functions are
+ * known.  MALFORMED when tables share bytes in a way that no pin can save. */
+enum status table_bytes_check(struct discovery *d);
 
 /* Reads the image's tables: references in them, and code that they name. */
 enum status table_refs_add(struct discovery *d);

@@ -104,6 +104,7 @@ static void add_scope_table(struct discovery *d, const struct handler_user *user
 
 	if (!read_scope_table(d, user, &table))
 		return; /* classify has read it before */
+	table_bytes_hold(d, user->data, 4 + SCOPE_RECORD_BYTES * table.count);
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct scope_record *record = &table.data[i];
 
@@ -128,6 +129,7 @@ static void add_lsda(struct discovery *d, const struct handler_user *user)
 
 	if (!read_lsda(d, user, &area))
 		return;
+	table_bytes_keep(d, user->data, area.size);
 	if (area.has_lp_start) {
 		discovery_doubt(d, f->begin, PIN_UNKNOWN_HANDLER);
 		return;

@@ -19,6 +19,7 @@ static bool is_instruction_byte(uint8_t state)
 static void add_function(struct discovery *d, struct rva begin, uint32_t size,
 			 enum function_kind kind)
 {
+	const uint8_t *state = discovery_state(d, begin);
 	struct function function = {.begin = begin, .size = size, .kind = (uint8_t)kind,
 				    .block = NO_BLOCK};
 
@@ -27,6 +28,11 @@ static void add_function(struct discovery *d, struct rva begin, uint32_t size,
 		*discovery_state(d, begin) |= CODE_FUNCTION;
 	if (!vec_push(&d->graph->functions, function))
 		d->out_of_memory = true;
+	/* One of this function and the code before it is none. */
+	if ((*state & CODE_STATE) == CODE_INSIDE) {
+		discovery_doubt(d, begin, PIN_OVERLAP);
+		discovery_doubt(d, rva_of(begin.v - 1), PIN_OVERLAP);
+	}
 }
 
 /* End of the code that begins at `from`, tables behind it included.  Code behind

@@ -13,6 +13,15 @@
 
 #include "graph/discovery.h"
 
+/* How often a pass is run again because there is more to see.  Compilers' code needs a
+ * few rounds; an image that is made to need one for each of its functions would cost
+ * the square.  What is not found then is unknown, and pins. */
+enum {
+	FIND_ROUNDS = 32,
+	FLOW_STEPS = 1 << 18, /* of following values, and for each byte of code: */
+	FLOW_STEPS_PER_BYTE = 32,
+};
+
 struct code_range *discovery_range(const struct discovery *d, struct rva rva)
 {
 	for (uint32_t i = 0; i < d->graph->range_count; i++) {
@@ -82,6 +91,17 @@ void discovery_enter(struct discovery *d, struct rva rva, bool function)
 	discovery_reach(d, rva);
 }
 
+void discovery_note_behind(struct discovery *d, struct rva rva)
+{
+	const struct section *last = &d->image->sections[d->image->section_count - 1];
+	uint32_t mask = d->image->headers.section_alignment - 1;
+	struct rva *behind = &d->graph->behind;
+
+	if (rva.v > ((section_end(last).v + mask) & ~mask) &&
+	    (behind->v == 0 || rva.v < behind->v))
+		*behind = rva;
+}
+
 void discovery_take(struct discovery *d, struct rva rva)
 {
 	*discovery_state(d, rva) |= CODE_LABEL | CODE_ENTERED;
@@ -127,7 +147,9 @@ static enum status add_ranges(struct discovery *d)
 		if (!range.bytes || !range.map)
 			return diag_no_memory(d->diag);
 		graph->ranges[graph->range_count++] = range;
+		d->flow_steps += (uint64_t)size * FLOW_STEPS_PER_BYTE;
 	}
+	d->flow_steps += FLOW_STEPS;
 	return STATUS_OK;
 }
 
@@ -209,21 +231,37 @@ static void discovery_release(struct discovery *d)
 	vec_release(&d->short_branches);
 	vec_release(&d->doubts);
 	vec_release(&d->data_labels);
+	vec_release(&d->kept);
+	vec_release(&d->written_anew);
+}
+
+/* Decodes what lies between; true when there was some. */
+static bool find_more(struct discovery *d)
+{
+	uint32_t decoded = d->graph->decoded;
+
+	for (int round = 0; round < FIND_ROUNDS; round++) {
+		code_sweep_holes(d);
+		if (!jump_tables_explore(d, true))
+			break;
+	}
+	return d->graph->decoded != decoded;
 }
 
 /* All instructions, and what they refer to. */
 static void find_code(struct discovery *d)
 {
+	int round = 0;
+
 	do
 		code_sweep_reached(d);
-	while (jump_tables_explore(d, false));
+	while (jump_tables_explore(d, false) && ++round < FIND_ROUNDS);
+	find_more(d);
+	round = 0;
+	/* What is found last may take the address of what was found first. */
 	do
-		code_sweep_holes(d);
-	while (jump_tables_explore(d, true));
-	code_sweep_taken(d);
-	do
-		code_sweep_holes(d);
-	while (jump_tables_explore(d, true));
+		code_sweep_taken(d);
+	while (find_more(d) && ++round < FIND_ROUNDS);
 }
 
 static enum status run_passes(struct discovery *d)
@@ -232,14 +270,17 @@ static enum status run_passes(struct discovery *d)
 
 	if (status == STATUS_OK)
 		status = read_tables(d);
+	if (status != STATUS_OK)
+		return status;
 	/* What the tables say: entries, exports, relocated pointers, handlers. */
-	if (status == STATUS_OK)
-		status = table_refs_add(d);
+	table_bytes_add(d);
+	status = table_refs_add(d);
 	if (status == STATUS_OK)
 		status = exception_refs_add(d);
 	if (status != STATUS_OK)
 		return status;
 	find_code(d);
+	table_bytes_keep_padding(d);
 	/* What moves as one. */
 	if (!d->out_of_memory)
 		status = functions_build(d);
@@ -251,6 +292,9 @@ static enum status run_passes(struct discovery *d)
 		return status ? status : diag_no_memory(d->diag);
 	/* What must not move. */
 	sort_refs(d);
+	status = table_bytes_check(d);
+	if (status != STATUS_OK)
+		return status;
 	hidden_refs_add(d);
 	safety_policy_apply(d);
 	return d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;

@@ -134,6 +134,8 @@ struct graph {
 	VEC(struct ref) refs;
 	VEC(struct jump_table) jump_tables;
 	uint32_t decoded; /* instructions, for statistics */
+	struct rva behind; /* the lowest address that code or a table refers to behind where
+			    * one more section would begin; 0 when there is none */
 };
 
 /* What the user knows better: ranges of code that must stay. */

@@ -5,6 +5,8 @@
 
 #include "graph/jump_solver.h"
 
+enum { EXPLORE_ROUNDS = 64 /* of a function whose tables lead each to the next jump */ };
+
 /* Whether a table may be read in the function. */
 static bool may_read_table(const struct discovery *d, struct rva begin, uint32_t size)
 {
@@ -92,6 +94,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 {
 	bool found = false, more = true;
 	struct described described;
+	int rounds = 0;
 
 	*ret_complete = false;
 	if (!described_init(&described, size)) {
@@ -99,7 +102,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		return false;
 	}
 	/* What counts is what was decoded: a target may be no code after all. */
-	while (more && !d->out_of_memory) {
+	while (more && !jump_solver_is_spent(d) && rounds++ < EXPLORE_ROUNDS) {
 		uint32_t decoded = d->graph->decoded;
 		struct solver s;
 

@@ -4,7 +4,37 @@
 
 #include <string.h>
 
-enum { TABLE_LIMIT = 65536 /* entries; none met comes near */ };
+enum {
+	TABLE_LIMIT = 65536, /* entries; none met comes near */
+	/* Of one function; a big image may have more.  So memory stays in proportion. */
+	STATES_MIN = 1 << 14,    /* blocks; if it has more, its jumps are not understood */
+	STATES_PART = 256,       /* bytes of the image for each */
+	DESCRIBED_MIN = 1 << 16, /* instructions that are kept described */
+	DESCRIBED_PART = 64,     /* bytes of the image for each */
+};
+
+static uint32_t at_least(const struct discovery *d, uint32_t minimum, uint32_t part)
+{
+	size_t limit = d->image->size / part;
+
+	return limit > minimum ? (uint32_t)limit : minimum;
+}
+
+/* Counts steps; false when there were too many of them. */
+static bool spend(struct discovery *d, uint32_t steps)
+{
+	if (d->flow_steps < steps) {
+		d->flow_steps = 0;
+		return false;
+	}
+	d->flow_steps -= steps;
+	return true;
+}
+
+bool jump_solver_is_spent(const struct discovery *d)
+{
+	return d->flow_steps == 0 || d->out_of_memory;
+}
 
 static int compare_rvas(const void *a, const void *b)
 {
@@ -52,9 +82,9 @@ static uint32_t next_data_label(const struct discovery *d, struct rva rva)
 /* The first byte behind `rva` in code where no table can go on. */
 static uint32_t next_code_label(const struct code_range *range, struct rva rva)
 {
-	uint32_t at = rva.v - range->begin.v + 1;
+	uint32_t at = rva.v - range->begin.v + 1, end = at + 4 * TABLE_LIMIT;
 
-	while (at < range->size) {
+	while (at < range->size && at < end) {
 		uint8_t state = range->map[at] & CODE_STATE;
 
 		if ((range->map[at] & (CODE_LABEL | CODE_FUNCTION | CODE_BOUNDARY | CODE_DATA)) ||
@@ -129,16 +159,20 @@ static uint32_t open_count(const struct solver *s, const struct value *target, u
 uint32_t solver_table_count(const struct solver *s, const struct value *target)
 {
 	uint32_t limit = table_limit(s, target->table), count = 0;
+	uint32_t looked_at = target->bound ? target->bound : limit;
 	struct rva to;
 
-	if (target->bound == 0)
-		return s->mode == EXPLORE_BOUNDED ? 0 : open_count(s, target, limit);
-	if (target->bound > limit)
+	if (target->bound > limit || (target->bound == 0 && s->mode == EXPLORE_BOUNDED))
 		return 0;
-	for (; count < target->bound; count++)
-		if (!solver_read_entry(s, target, count, &to))
-			return 0;
-	return count;
+	if (target->bound == 0) {
+		count = open_count(s, target, limit);
+	} else {
+		while (count < target->bound && solver_read_entry(s, target, count, &to))
+			count++;
+		if (count < target->bound)
+			count = 0;
+	}
+	return spend(s->d, 1 + looked_at / 4) ? count : 0;
 }
 
 /* Lets `state` flow to the leader at `to`, when that lies in the function. */
@@ -150,6 +184,10 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 	    (s->range->map[to.v - s->range->begin.v] & CODE_STATE) != CODE_START)
 		return;
 	if (s->state_of[offset] < 0) {
+		if (s->states.len >= at_least(s->d, STATES_MIN, STATES_PART)) {
+			s->gave_up = true;
+			return;
+		}
 		s->state_of[offset] = (int32_t)s->states.len;
 		/* Without a label, a block that begins before it may have run over it. */
 		if (!vec_push(&s->states, *state) ||
@@ -162,19 +200,38 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 	s->pending_before |= offset <= s->running;
 }
 
+uint32_t solver_jump_from(const struct solver *s, struct rva at)
+{
+	uint32_t low = 0, high = s->jumps.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->jumps.data[middle].at.v < at.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* The entry for the jump at `at`, made when there is none; NULL when memory is out. */
 static struct jump *jump_at(struct solver *s, struct rva at)
 {
 	struct jump jump = {.at = at};
+	uint32_t i = solver_jump_from(s, at);
 
-	for (uint32_t i = 0; i < s->jumps.len; i++)
-		if (s->jumps.data[i].at.v == at.v)
-			return &s->jumps.data[i];
+	if (i < s->jumps.len && s->jumps.data[i].at.v == at.v)
+		return &s->jumps.data[i];
 	if (!vec_push(&s->jumps, jump)) {
 		s->d->out_of_memory = true;
 		return NULL;
 	}
-	return &s->jumps.data[s->jumps.len - 1];
+	spend(s->d, (s->jumps.len - i) / 8);
+	memmove(&s->jumps.data[i + 1], &s->jumps.data[i],
+		(s->jumps.len - 1 - i) * sizeof(jump));
+	s->jumps.data[i] = jump;
+	return &s->jumps.data[i];
 }
 
 /* A jump through a register that holds `target`. */
@@ -197,7 +254,8 @@ static void meet_jump(struct solver *s, const struct flow_state *state, struct r
 	count = solver_table_count(s, target);
 	jump->solved = count > 0;
 	jump->conflict = count == 0;
-	for (uint32_t i = 0; i < count; i++) {
+	spend(s->d, count);
+	for (uint32_t i = 0; i < count && !jump_solver_is_spent(s->d); i++) {
 		struct rva to;
 
 		if (solver_read_entry(s, target, i, &to))
@@ -251,6 +309,10 @@ static const struct described_insn *describe(struct solver *s, uint32_t offset)
 		return &described->data[described->index_of[offset]];
 	if (!insn_describe(bytes + offset, s->size - offset, &insn.insn, &insn.detail))
 		return NULL;
+	if (described->len >= at_least(s->d, DESCRIBED_MIN, DESCRIBED_PART)) {
+		described->last = insn;
+		return &described->last;
+	}
 	described->index_of[offset] = (int32_t)described->len;
 	if (!vec_push(described, insn)) {
 		s->d->out_of_memory = true;
@@ -278,7 +340,7 @@ static void run_block(struct solver *s, uint32_t offset)
 		}
 		first = false;
 		known = describe(s, offset);
-		if (!known)
+		if (!known || !spend(s->d, 1))
 			return;
 		now = *known;
 		if (again)
@@ -298,14 +360,15 @@ static void run_to_fixpoint(struct solver *s)
 		uint8_t *at = s->pending;
 
 		s->pending_before = false;
+		spend(s->d, s->size / 512);
 		while ((at = memchr(at, 1, s->size - (size_t)(at - s->pending))) &&
-		       !s->d->out_of_memory) {
+		       !jump_solver_is_spent(s->d)) {
 			*at = 0;
 			s->running = (uint32_t)(at - s->pending);
 			run_block(s, s->running);
 			at++;
 		}
-	} while (s->pending_before && !s->d->out_of_memory);
+	} while (s->pending_before && !jump_solver_is_spent(s->d));
 }
 
 /* Whether nothing is known where control enters at the function's begin. */
@@ -464,6 +527,7 @@ static bool solve_straight(struct solver *s, struct rva at)
 	     place = only_way_to(s->range, place))
 		offsets[count++] = place - base;
 	flow_state_unknown(&state, s->begin.v + offsets[count - 1]);
+	spend(s->d, count);
 	while (--count > 0) {
 		struct rva here = rva_add(s->begin, offsets[count]);
 
@@ -500,6 +564,7 @@ void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted,
 {
 	uint32_t i = rvas_first_from(jumps, sorted, s->begin);
 
+	spend(s->d, (count - sorted) / 16);
 	while (i < sorted && solver_holds(s, jumps[i]) && solves_itself(s, jumps[i]))
 		i++;
 	if (i == sorted || !solver_holds(s, jumps[i]))

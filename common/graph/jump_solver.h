@@ -31,6 +31,7 @@ struct described {
 		struct insn_detail detail;
 	} *data;
 	uint32_t len, cap;
+	struct described_insn last; /* of those that are not kept */
 };
 
 /* A table that a label ends though another entry seems to follow: the label must be
@@ -60,7 +61,8 @@ struct solver {
 	VEC(struct flow_state) states;
 	VEC(bool) ran;                     /* by state: whether its block has run before */
 	struct described *described;       /* borrowed */
-	VEC(struct jump) jumps;
+	VEC(struct jump) jumps;            /* ascending */
+	bool gave_up;                      /* the function has too many blocks */
 	struct proof *proof;               /* borrowed; NULL when exploring */
 	uint32_t function;                 /* id; only when proving */
 };
@@ -87,6 +89,12 @@ void solver_release(struct solver *s);
  * the first `sorted` ascend: `s->jumps` holds what became of those that control
  * reaches. */
 void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted, uint32_t count);
+
+/* Whether so many steps were made, or memory is out, that no jump can be solved. */
+bool jump_solver_is_spent(const struct discovery *d);
+
+/* The index of the first of `s->jumps` at or behind `at`. */
+uint32_t solver_jump_from(const struct solver *s, struct rva at);
 
 /* Whether `rva` lies in the solver's code. */
 bool solver_holds(const struct solver *s, struct rva rva);

@@ -20,8 +20,10 @@ static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size,
 			  .enters = true};
 
-	if (!discovery_range(d, target))
+	if (!discovery_range(d, target)) {
+		discovery_note_behind(d, target);
 		return;
+	}
 	discovery_ref(d, ref);
 	if (entered)
 		discovery_enter(d, target, !in_function_table(d, target));
@@ -29,7 +31,7 @@ static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 		discovery_take(d, target);
 }
 
-static void set_boundary(struct discovery *d, struct rva rva, uint8_t flags)
+static void set_flags(struct discovery *d, struct rva rva, uint8_t flags)
 {
 	uint8_t *state = discovery_state(d, rva);
 
@@ -56,16 +58,19 @@ static void add_function_table(struct discovery *d)
 		struct ref end = {.site = rva_add(entry->site, 4), .target = entry->end,
 				  .kind = REF_RVA_END, .size = 4};
 
+		if (entry->begin.v == entry->end.v)
+			end.kind = REF_RVA; /* nothing stands before such an end */
 		discovery_ref(d, begin);
 		discovery_ref(d, end);
 		if (entry->begin.v == entry->end.v) {
-			/* Its end goes with the byte before, its begin with the one behind. */
+			/* It keeps its place among the others. */
+			set_flags(d, entry->begin, CODE_LABEL);
 			discovery_doubt(d, entry->begin, PIN_OUTSIDE_REFERENCE);
 			discovery_doubt(d, rva_of(entry->begin.v - 1), PIN_OUTSIDE_REFERENCE);
 			continue;
 		}
-		set_boundary(d, entry->begin, CODE_BOUNDARY | CODE_FUNCTION);
-		set_boundary(d, entry->end, CODE_BOUNDARY);
+		set_flags(d, entry->begin, CODE_BOUNDARY | CODE_FUNCTION);
+		set_flags(d, entry->end, CODE_BOUNDARY);
 	}
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct runtime_function *entry = &table->data[i];
@@ -115,14 +120,37 @@ static void add_relocated_pointers(struct discovery *d)
 	}
 }
 
-/* Their words are relocated, so they are references already. */
+static bool is_relocated(const struct discovery *d, struct rva site)
+{
+	const struct relocations *relocs = &d->graph->tables.relocs;
+	uint32_t low = 0, high = relocs->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (relocs->data[middle].site.v < site.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < relocs->count && relocs->data[low].site.v == site.v &&
+	       relocs->data[low].type == RELOC_DIR64;
+}
+
+/* Their words are relocated, so they are references already.  One that is not works
+ * only at the preferred base, and keeps its value. */
 static void enter_tls_callbacks(struct discovery *d)
 {
 	const struct tls *tls = &d->graph->tables.tls;
 
-	for (uint32_t i = 0; i < tls->count; i++)
-		discovery_enter(d, tls->callbacks[i].target,
-				!in_function_table(d, tls->callbacks[i].target));
+	for (uint32_t i = 0; i < tls->count; i++) {
+		const struct tls_callback *callback = &tls->callbacks[i];
+
+		discovery_enter(d, callback->target,
+				!in_function_table(d, callback->target));
+		if (!is_relocated(d, callback->site))
+			discovery_doubt(d, callback->target, PIN_HIDDEN_REFERENCE);
+	}
 }
 
 static void add_guard_table(struct discovery *d, const struct guard_table *table)
@@ -154,8 +182,12 @@ static void add_pseudo_relocs(struct discovery *d)
 		struct ref ref = {.site = rva_add(pseudo->data[i].site, 4),
 				  .target = pseudo->data[i].target, .kind = REF_RVA, .size = 4};
 
-		if (discovery_range(d, ref.target))
-			discovery_ref(d, ref);
+		if (!discovery_range(d, ref.target))
+			continue;
+		discovery_ref(d, ref);
+		/* The start-up code writes there. */
+		for (uint32_t b = 0; b < pseudo->data[i].bits / 8; b++)
+			set_flags(d, rva_add(ref.target, b), CODE_LABEL);
 	}
 }
 

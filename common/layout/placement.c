@@ -129,6 +129,11 @@ static enum status append(struct placement_plan *plan, const block_list *sequenc
 		layout->added = begin;
 		layout->added_size = (uint32_t)(at - begin.v);
 	}
+	/* What leads behind the image means nothing yet, and must not come to mean the
+	 * middle of what is put there. */
+	if (plan->graph->behind.v > begin.v && plan->graph->behind.v < at)
+		return diag_fail_at(diag, STATUS_NO_ROOM, plan->graph->behind,
+				    "something refers to where a new section would stand");
 	return STATUS_OK;
 }
 
