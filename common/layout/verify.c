@@ -103,6 +103,12 @@ static enum status run_steps(struct verifier *v)
 	return STATUS_OK;
 }
 
+/* Nothing stands behind, whatever SizeOfImage says. */
+static uint32_t end_of_sections(const struct image *image)
+{
+	return section_end(&image->sections[image->section_count - 1]).v;
+}
+
 enum status verify_relink(const struct graph *old_graph, struct image *relinked,
 			  const struct move *moves, uint32_t move_count,
 			  struct verify_report *ret_report, struct diag *diag)
@@ -113,7 +119,7 @@ enum status verify_relink(const struct graph *old_graph, struct image *relinked,
 		.new_image = relinked,
 		.report = ret_report,
 		.diag = diag,
-		.span = old_graph->image->headers.size_of_image,
+		.span = end_of_sections(old_graph->image),
 	};
 	enum status status;
 

@@ -93,7 +93,7 @@ static enum status compare_functions(struct verifier *v, const uint32_t *order)
 		const struct function *function = &was->functions.data[order[i]];
 		struct rva begin = verify_map(v, function->begin);
 
-		if (verify_is_strange(function))
+		if (verify_is_strange(v, function))
 			continue;
 		status = skip_strange(v, &k, end, begin.v);
 		if (status == STATUS_OK && k == is->functions.len)

@@ -3,15 +3,8 @@
  * The instructions' own fields have been proven by decoding already; they are
  * resolved here once more by the formula of their kind, which costs little and
  * covers references in code that discovery has not marked as instructions.
- *
- * Later the references that discovery has found in the output must be among the
- * original's, mapped: one more would be something that nobody has looked after.
- * Branches are left out, since the graph keeps those between blocks only, and
- * which functions are one block may depend on who stands beside whom.
  */
 #include "layout/verify_state.h"
-
-#include <stdlib.h>
 
 /* What the field `bytes` of `ref` means when it stands at `site`. */
 static struct rva resolve(const struct ref *ref, const uint8_t *bytes, struct rva site,
@@ -87,65 +80,4 @@ enum status verify_references(struct verifier *v)
 			v->report->references++;
 	}
 	return STATUS_OK;
-}
-
-/* Whether a reference of the output is `was`, moved. */
-static bool is_moved(const struct verifier *v, const struct ref *was, const struct ref *is)
-{
-	struct rva target = was->kind == REF_RVA_END ? verify_map_end(v, was->target)
-						     : verify_map(v, was->target);
-
-	return was->kind == is->kind && was->size == is->size && was->tail == is->tail &&
-	       is->target.v == target.v &&
-	       (was->kind != REF_TABLE || is->base.v == verify_map(v, was->base).v);
-}
-
-/* Whether the reference stands in bytes that nobody understands; what discovery
- * reads there changes with the addresses in them. */
-static bool is_in_strange_bytes(const struct verifier *v, struct rva site)
-{
-	struct rva old_site = verify_unmap(v, site);
-	uint32_t id = graph_function_at(v->old_graph, old_site);
-
-	if (id == NO_FUNCTION)
-		return image_is_code(v->old_image, old_site);
-	return verify_is_strange(&v->old_graph->functions.data[id]);
-}
-
-static enum status check_rediscovered(struct verifier *v, const uint32_t *order)
-{
-	const struct graph *was = v->old_graph, *is = &v->new_graph;
-	uint32_t k = 0;
-
-	for (uint32_t i = 0; i < is->refs.len; i++) {
-		const struct ref *ref = &is->refs.data[i];
-
-		if (ref->kind == REF_BRANCH || verify_is_sorted(v, ref->site))
-			continue;
-		while (k < was->refs.len &&
-		       verify_map(v, was->refs.data[order[k]].site).v < ref->site.v)
-			k++;
-		if (k < was->refs.len && is_moved(v, &was->refs.data[order[k]], ref))
-			continue;
-		if (!is_in_strange_bytes(v, ref->site))
-			return verify_fail(
-				v, ref->site,
-				"discovery finds a reference that the original has not");
-	}
-	return STATUS_OK;
-}
-
-enum status verify_rediscovered(struct verifier *v)
-{
-	const struct graph *graph = v->old_graph;
-	uint32_t *order = NULL;
-	enum status status;
-
-	status = verify_new_order(v, graph->refs.data, offsetof(struct ref, site),
-				  sizeof(*graph->refs.data), graph->refs.len, "a reference",
-				  &order);
-	if (status == STATUS_OK)
-		status = check_rediscovered(v, order);
-	free(order);
-	return status;
 }

@@ -148,11 +148,15 @@ bool verify_is_sorted(const struct verifier *v, struct rva old_rva)
 	return false;
 }
 
-bool verify_is_strange(const struct function *function)
+bool verify_is_strange(const struct verifier *v, const struct function *function)
 {
-	const uint32_t doubts = 1u << PIN_OVERLAP | 1u << PIN_UNDECODED;
+	const uint32_t doubts = 1u << PIN_OVERLAP | 1u << PIN_UNDECODED |
+				1u << PIN_UNKNOWN_BYTES | 1u << PIN_UNSOLVED_JUMP |
+				1u << PIN_TABLE_CONFLICT | 1u << PIN_READ_AS_DATA |
+				1u << PIN_OUTSIDE_REFERENCE;
 
-	return function->kind == FUNCTION_BYTES || (function->pins & doubts);
+	return function->kind == FUNCTION_BYTES ||
+	       (v->old_graph->blocks.data[function->block].pins & doubts);
 }
 
 uint32_t verify_data_size(const struct section *section)

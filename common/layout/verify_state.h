@@ -58,7 +58,7 @@ struct verifier {
 	/* One bit for each byte of the original's memory. */
 	uint64_t *proven; /* it belongs to a field that a step has proven */
 	uint64_t *lost;   /* it has not moved, and a moved block covers it */
-	uint32_t span;    /* bytes so described: the original's SizeOfImage */
+	uint32_t span;    /* bytes so described: up to the end of the original's sections */
 
 	/* Tables that are sorted anew: the place of a row means nothing. */
 	struct range sorted[SORTED_MAX];
@@ -123,9 +123,10 @@ const struct code_range *verify_range_of(const struct graph *graph, struct rva r
 enum status verify_sorted_table(struct verifier *v, struct rva begin, uint32_t size);
 bool verify_is_sorted(const struct verifier *v, struct rva old_rva);
 
-/* Whether a function's bytes may be something else than code.  It is pinned, and
- * discovery's view of it changes with the addresses in it. */
-bool verify_is_strange(const struct function *function);
+/* Whether a function, or one that is joined to it, may be something else than code, or
+ * goes where discovery cannot tell.  It is pinned, and discovery's view of it changes
+ * with the addresses in it. */
+bool verify_is_strange(const struct verifier *v, const struct function *function);
 
 /* Bytes of a section that are in the file and in memory. */
 uint32_t verify_data_size(const struct section *section);
@@ -149,7 +150,7 @@ enum status verify_functions(struct verifier *v);
 enum status verify_relocations(struct verifier *v);
 enum status verify_tables(struct verifier *v);
 enum status verify_references(struct verifier *v);
-enum status verify_rediscovered(struct verifier *v); /* verify_references.c */
+enum status verify_rediscovered(struct verifier *v);
 enum status verify_bytes(struct verifier *v);
 
 #endif
