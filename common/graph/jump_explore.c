@@ -37,6 +37,11 @@ static void extent_of(const struct discovery *d, struct rva rva, struct rva *ret
 	*ret_size = end - begin;
 }
 
+struct rva_list {
+	struct rva *data;
+	uint32_t len, cap;
+};
+
 /* Marks a table in the text; true when it was not marked before. */
 static bool mark_table(struct solver *s, const struct value *target, uint32_t count)
 {
@@ -87,6 +92,32 @@ static bool is_complete(const struct solver *s)
 	return true;
 }
 
+/* Collects what lea seems to take the address of in code that is not reached yet.  The
+ * label that ends a table may stand in code that only this table leads to, or another;
+ * read too far, the table leads into the midst of instructions and tables.  Bytes may
+ * be misread here: a table that ends too early will be found too short, and pins. */
+static void collect_hints(struct discovery *d, struct rva begin, uint32_t size,
+			  struct rva_list *hints)
+{
+	const struct code_range *range = discovery_range(d, begin);
+	uint32_t at = begin.v - range->begin.v, end = at + size;
+
+	while (at < end) {
+		struct insn insn;
+
+		if ((range->map[at] & CODE_STATE) != CODE_UNKNOWN ||
+		    !insn_decode(range->bytes + at, end - at, &insn)) {
+			at++;
+			continue;
+		}
+		at += insn.length;
+		if (insn.field == FIELD_ADDRESS &&
+		    !vec_push(hints, rva_add(range->begin, at + (uint32_t)insn.relative)))
+			d->out_of_memory = true;
+	}
+	rvas_sort(hints->data, hints->len);
+}
+
 /* Follows one function's jumps as long as they lead to more code in it.  The first
  * `sorted` of all jumps ascend. */
 static bool explore_function(struct discovery *d, enum solver_mode mode, struct rva begin,
@@ -95,6 +126,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 	bool found = false, more = true;
 	struct described described;
 	int rounds = 0;
+	struct rva_list hints = {0};
 
 	*ret_complete = false;
 	if (!described_init(&described, size)) {
@@ -107,7 +139,12 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		struct solver s;
 
 		more = false;
+		hints.len = 0;
+		if (mode == EXPLORE_ALL)
+			collect_hints(d, begin, size, &hints);
 		if (solver_init(&s, d, mode, begin, size, &described)) {
+			s.hints = hints.data;
+			s.hint_count = hints.len;
 			solver_solve(&s, d->computed_jumps.data, sorted, d->computed_jumps.len);
 			more = enter_targets(&s);
 			*ret_complete = is_complete(&s);
@@ -118,6 +155,7 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		found |= more;
 	}
 	described_release(&described);
+	vec_release(&hints);
 	return found;
 }
 

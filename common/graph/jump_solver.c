@@ -100,8 +100,11 @@ static uint32_t table_limit(const struct solver *s, struct rva table)
 {
 	const struct code_range *range = discovery_range(s->d, table);
 	uint32_t end = range ? next_code_label(range, table) : next_data_label(s->d, table);
-	uint32_t limit = (end - table.v) / 4;
+	uint32_t hint = rvas_first_from(s->hints, s->hint_count, rva_add(table, 1)), limit;
 
+	if (hint < s->hint_count && s->hints[hint].v < end)
+		end = s->hints[hint].v;
+	limit = (end - table.v) / 4;
 	return limit < TABLE_LIMIT ? limit : TABLE_LIMIT;
 }
 

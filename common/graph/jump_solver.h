@@ -63,6 +63,8 @@ struct solver {
 	struct described *described;       /* borrowed */
 	VEC(struct jump) jumps;            /* ascending */
 	bool gave_up;                      /* the function has too many blocks */
+	const struct rva *hints;           /* borrowed: where tables perhaps begin, ascending */
+	uint32_t hint_count;               /* 0 but when exploring */
 	struct proof *proof;               /* borrowed; NULL when exploring */
 	uint32_t function;                 /* id; only when proving */
 };

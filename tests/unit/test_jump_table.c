@@ -681,6 +681,41 @@ static void test_case_that_is_a_nop(void **unused)
 	built_graph_release(&t);
 }
 
+/* The label that ends the first table stands in code that only this table leads to, and
+ * that does not count as code by itself yet. */
+static void test_label_behind_the_table(void **unused)
+{
+	struct built_graph t;
+	struct rva f, first, second;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = BARE(&t, "\x85\xc9\x74\x29"              /* 0: test ecx, ecx; jz 45 */
+		     READ                              /* 4: without a bound */
+		     "\xe9\x25\0\0\0"                 /* 22: case 0: jmp 64 */
+		     READ                              /* 27: case 1: another switch */
+		     "\xc3"                            /* 45 */
+		     "\xb8\x01\0\0\0\xc3"              /* 46, 52, 58: its cases */
+		     "\xb8\x02\0\0\0\xc3"
+		     "\xb8\x03\0\0\0\xc3"
+		     "\x31\xc0\xc3\xcc");              /* 64 */
+	first = image_builder_here(&t.b);
+	built_graph_entry(&t, rva_add(f, 22), first);
+	built_graph_entry(&t, rva_add(f, 27), first);
+	second = image_builder_here(&t.b);
+	for (uint32_t i = 0; i < 3; i++)
+		built_graph_entry(&t, rva_add(f, 46 + 6 * i), second);
+	image_builder_fill(&t.b, 0xcc, 4);
+	built_graph_export(&t, f);
+	built_graph_point(&t, rva_add(f, 4 + LEA_FIELD), first);
+	built_graph_point(&t, rva_add(f, 27 + LEA_FIELD), second);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(t.graph.jump_tables.len, 2);
+	assert_int_equal(LEADS(&t, rva_add(second, 8)), f.v + 58);
+	built_graph_release(&t);
+}
+
 /* An entry that leads to bytes which are no code, again and again. */
 static void test_entry_to_no_code(void **unused)
 {
@@ -807,6 +842,7 @@ int main(void)
 		cmocka_unit_test(test_jump_in_a_chained_part),
 		cmocka_unit_test(test_case_at_the_end),
 		cmocka_unit_test(test_case_that_is_a_nop),
+		cmocka_unit_test(test_label_behind_the_table),
 		cmocka_unit_test(test_entry_to_no_code),
 		cmocka_unit_test(test_unbounded_ends_oddly),
 		cmocka_unit_test(test_bound_of_the_last_round),
