@@ -278,8 +278,11 @@ static bool is_code(const struct discovery *d, const struct hole *hole, bool isl
 			open = goes_on(&insn);
 		at += insn.length;
 	}
-	return !open || (hole->end < hole->range->size &&
-			 (map[hole->end] & CODE_STATE) == CODE_START) ||
+	if (!open)
+		return true;
+	if (hole->end == hole->range->size)
+		return !island;
+	return (map[hole->end] & CODE_STATE) == CODE_START ||
 	       (!island && (map[hole->end] & CODE_BOUNDARY));
 }
 

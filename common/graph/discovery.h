@@ -47,8 +47,8 @@ struct table_bytes {
 	struct rva begin;
 	uint32_t size;   /* bytes */
 	uint8_t use;     /* enum table_use */
-	uint32_t stride; /* bytes of a row, 0 when it is no table of references */
-	uint32_t fields; /* how many references of 4 bytes a row begins with */
+	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS; 0: no references */
+	uint32_t fields; /* TABLE_ANEW: how many references of 4 bytes a row begins with */
 };
 
 struct discovery {
@@ -99,9 +99,10 @@ void discovery_take(struct discovery *d, struct rva rva);
 /* Notes which bytes belong to tables, before anything is decoded. */
 void table_bytes_add(struct discovery *d);
 
-/* Notes one more table: bytes that must stay, or fields that may be edited. */
+/* Notes one more table: bytes that must stay, or fields of `stride` bytes, some of which
+ * are references. */
 void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
-void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size);
+void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride);
 
 /* Keeps padding that a base relocation would change, once padding is known. */
 void table_bytes_keep_padding(struct discovery *d);

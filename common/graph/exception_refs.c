@@ -104,7 +104,7 @@ static void add_scope_table(struct discovery *d, const struct handler_user *user
 
 	if (!read_scope_table(d, user, &table))
 		return; /* classify has read it before */
-	table_bytes_hold(d, user->data, 4 + SCOPE_RECORD_BYTES * table.count);
+	table_bytes_hold(d, user->data, 4 + SCOPE_RECORD_BYTES * table.count, 4);
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct scope_record *record = &table.data[i];
 

@@ -190,8 +190,8 @@ static int compare_refs(const void *a, const void *b)
 
 static bool agree(const struct ref *a, const struct ref *b)
 {
-	return a->site.v == b->site.v && a->size == b->size && a->target.v == b->target.v &&
-	       a->base.v == b->base.v;
+	return a->site.v == b->site.v && a->size == b->size && a->kind == b->kind &&
+	       a->target.v == b->target.v && a->base.v == b->base.v;
 }
 
 /* Sorts the references and drops what was found twice.  Two that disagree about

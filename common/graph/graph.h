@@ -143,14 +143,19 @@ struct pin_range {
 	struct rva begin, end; /* end is exclusive */
 };
 
+struct bare_code {
+	struct rva begin, end; /* end is exclusive */
+};
+
 struct discovery_options {
 	const struct pin_range *pins;
 	uint32_t pin_count;
-	/* Where bare code outside the function table is known to begin, ascending:
-	 * who has moved it knows, and reads the result with it.  Such code that
-	 * nothing refers to stands without a gap beside other code after a move. */
-	const struct rva *starts;
-	uint32_t start_count;
+	/* Where bare code outside the function table is known to stand, ascending: who
+	 * has moved it knows, and reads the result with it.  Such code that nothing
+	 * refers to stands without a gap beside other code after a move, or beside
+	 * bytes that are not understood. */
+	const struct bare_code *bare;
+	uint32_t bare_count;
 };
 
 /* Finds functions, blocks, references and jump tables of an open, supported

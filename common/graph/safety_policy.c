@@ -102,18 +102,18 @@ static bool ends_unknown(const struct discovery *d, const struct function *funct
 
 static bool is_known_start(const struct discovery *d, struct rva rva)
 {
-	uint32_t low = 0, high = d->options ? d->options->start_count : 0;
+	uint32_t low = 0, high = d->options ? d->options->bare_count : 0;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (d->options->starts[middle].v < rva.v)
+		if (d->options->bare[middle].begin.v < rva.v)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return d->options && low < d->options->start_count &&
-	       d->options->starts[low].v == rva.v;
+	return d->options && low < d->options->bare_count &&
+	       d->options->bare[low].begin.v == rva.v;
 }
 
 /* A leaf that runs straight into unknown bytes was perhaps never code; and what begins

@@ -35,6 +35,7 @@ enum {
 	UNWIND_HEADER_BYTES = 4,
 	DEBUG_POINTER = 24,
 	GUID_BYTES = 16,
+	RVA_BYTES = 4,
 	WORD_BYTES = 8,
 	HINT_BYTES = 2,
 	PSEUDO_RELOC_BYTES = 12,
@@ -67,9 +68,9 @@ void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size)
 	push(d, (struct table_bytes){begin, size, .use = TABLE_KEPT});
 }
 
-void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size)
+void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride)
 {
-	push(d, (struct table_bytes){begin, size, .use = TABLE_FIELDS});
+	push(d, (struct table_bytes){begin, size, TABLE_FIELDS, stride});
 }
 
 static void write_anew(struct discovery *d, struct rva begin, uint32_t size)
@@ -116,7 +117,7 @@ static void add_exports(struct discovery *d)
 	mark_data(d, directory, d->image->directories[DIRECTORY_EXPORT].size);
 	table_bytes_keep(d, directory, EXPORT_DIRECTORY_BYTES);
 	table_bytes_hold(d, rva_of(load_u32(p + EXPORT_ADDRESSES)),
-			 4 * load_u32(p + EXPORT_ADDRESS_COUNT));
+			 RVA_BYTES * load_u32(p + EXPORT_ADDRESS_COUNT), RVA_BYTES);
 	keep_string(d, rva_of(load_u32(p + EXPORT_DLL_NAME)));
 	table_bytes_keep(d, names, count * 4);
 	table_bytes_keep(d, rva_of(load_u32(p + EXPORT_ORDINALS)), count * 2);
@@ -164,7 +165,8 @@ static void add_delay_imports(struct discovery *d)
 		if (p)
 			keep_string(d, rva_of(load_u32(p + DELAY_NAME)));
 		keep_lookup_table(d, import->name_table);
-		table_bytes_hold(d, import->address_table, WORD_BYTES * import->count);
+		table_bytes_hold(d, import->address_table, WORD_BYTES * import->count,
+				 WORD_BYTES);
 	}
 }
 
@@ -227,7 +229,7 @@ static void add_function_table(struct discovery *d)
 		table_bytes_keep(d, table->data[i].unwind, UNWIND_HEADER_BYTES + 2u * p[2]);
 		if (unwind_info_read(d->image, table->data[i].unwind, &info, NULL) ==
 		    STATUS_OK)
-			table_bytes_hold(d, info.rva, info.size);
+			table_bytes_hold(d, info.rva, info.size, RVA_BYTES);
 	}
 }
 
@@ -267,9 +269,10 @@ void table_bytes_add(struct discovery *d)
 	if (tls.v)
 		table_bytes_keep(d, tls, TLS_DIRECTORY_BYTES);
 	for (uint32_t i = 0; i < tables->tls.count; i++)
-		table_bytes_hold(d, tables->tls.callbacks[i].site, WORD_BYTES);
+		table_bytes_hold(d, tables->tls.callbacks[i].site, WORD_BYTES, WORD_BYTES);
 	for (uint32_t i = 0; i < tables->pseudo.count; i++)
-		table_bytes_hold(d, tables->pseudo.data[i].site, PSEUDO_RELOC_BYTES);
+		table_bytes_hold(d, tables->pseudo.data[i].site, PSEUDO_RELOC_BYTES,
+				 RVA_BYTES);
 	if (relocs->rva.v)
 		write_anew(d, relocs->rva, relocs->size);
 }
@@ -371,11 +374,15 @@ static void pin_ref(struct discovery *d, struct ref *ref)
 	discovery_doubt(d, ref->target, PIN_TABLE_CONFLICT);
 }
 
-/* No operand, and no entry of a jump table. */
-static bool is_table_field(const struct ref *ref)
+/* Whether the reference is one of the fields of a table that holds such: no operand, no
+ * entry of a jump table, and where fields of its size stand. */
+static bool is_field(const struct table_bytes *table, const struct ref *ref)
 {
-	return ref->kind == REF_RVA || ref->kind == REF_RVA_END || ref->kind == REF_VA64 ||
-	       ref->kind == REF_VA32;
+	bool kind = ref->kind == REF_RVA || ref->kind == REF_RVA_END ||
+		    ref->kind == REF_VA64 || ref->kind == REF_VA32;
+
+	return table->use == TABLE_FIELDS && kind && ref->size == table->stride &&
+	       (ref->site.v - table->begin.v) % table->stride == 0;
 }
 
 static enum status check_kept(struct discovery *d, const struct table_bytes *kept)
@@ -391,8 +398,7 @@ static enum status check_kept(struct discovery *d, const struct table_bytes *kep
 
 		if (ref->site.v >= kept->begin.v + kept->size)
 			break;
-		if (ref->site.v + ref->size > kept->begin.v &&
-		    !(kept->use == TABLE_FIELDS && is_table_field(ref)))
+		if (ref->site.v + ref->size > kept->begin.v && !is_field(kept, ref))
 			pin_ref(d, ref);
 	}
 	return STATUS_OK;
@@ -449,7 +455,8 @@ static enum status check_relocs(struct discovery *d)
 
 			if (ref->site.v > last.v)
 				break;
-			if (ref->site.v != site.v || ref->size != size)
+			if (ref->site.v != site.v || ref->size != size ||
+			    (ref->kind != REF_VA64 && ref->kind != REF_VA32))
 				pin_ref(d, ref);
 		}
 		if (!discovery_state(d, site) ||

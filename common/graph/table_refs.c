@@ -201,11 +201,16 @@ static void add_symbols(struct discovery *d)
 			discovery_enter(d, symbols->data[i].rva, true);
 }
 
-static void add_known_starts(struct discovery *d)
+static void add_bare_code(struct discovery *d)
 {
-	for (uint32_t i = 0; d->options && i < d->options->start_count; i++)
-		if (!in_function_table(d, d->options->starts[i]))
-			discovery_enter(d, d->options->starts[i], true);
+	for (uint32_t i = 0; d->options && i < d->options->bare_count; i++) {
+		const struct bare_code *code = &d->options->bare[i];
+
+		if (in_function_table(d, code->begin))
+			continue;
+		set_flags(d, code->end, CODE_BOUNDARY);
+		discovery_enter(d, code->begin, true);
+	}
 }
 
 enum status table_refs_add(struct discovery *d)
@@ -228,6 +233,6 @@ enum status table_refs_add(struct discovery *d)
 	add_guard_table(d, &config->eh_continuations);
 	add_pseudo_relocs(d);
 	add_symbols(d);
-	add_known_starts(d);
+	add_bare_code(d);
 	return STATUS_OK;
 }

@@ -16,6 +16,7 @@
 #include "pe/coff_symbols.h"
 
 enum {
+	DEBUG_SIZE = 16, /* of SizeOfData in a debug entry */
 	SECTION_LIMIT = 96, /* what Windows' loader takes; PE/COFF specification, "COFF File Header" */
 	PAGE_BYTES = 4096,
 };
@@ -370,7 +371,7 @@ static void move_debug_offsets(struct image_file *file, const struct file_plan *
 	for (uint32_t at = 0; at + DEBUG_ENTRY_BYTES <= debug->size; at += DEBUG_ENTRY_BYTES) {
 		uint8_t *entry = image_file_at(file, rva_add(debug->rva, at), DEBUG_ENTRY_BYTES);
 
-		if (entry && load_u32(entry + 24))
+		if (entry && load_u32(entry + DEBUG_SIZE) && load_u32(entry + 24))
 			store_u32(entry + 24, moved_offset(file, plan, load_u32(entry + 24)));
 	}
 }

@@ -31,17 +31,17 @@ static enum status make_bitmaps(struct verifier *v)
 	return v->proven && v->lost ? STATUS_OK : diag_no_memory(v->diag);
 }
 
-/* Where bare code must begin in the output: between such code no gap need be
- * left, so that without this the output could be cut in other ways. */
-static enum status list_starts(struct verifier *v, struct rva **ret_starts,
-			       uint32_t *ret_count)
+/* Where bare code must stand in the output: between such code no gap need be left, so
+ * that without this the output could be cut in other ways. */
+static enum status list_bare_code(struct verifier *v, struct bare_code **ret_bare,
+				  uint32_t *ret_count)
 {
 	const struct graph *was = v->old_graph;
-	struct rva *starts = calloc((size_t)was->functions.len + 1, sizeof(*starts));
+	struct bare_code *bare = calloc((size_t)was->functions.len + 1, sizeof(*bare));
 	uint32_t *order = NULL, count = 0;
 	enum status status;
 
-	if (!starts)
+	if (!bare)
 		return diag_no_memory(v->diag);
 	status = verify_new_order(v, was->functions.data, offsetof(struct function, begin),
 				  sizeof(*was->functions.data), was->functions.len,
@@ -49,11 +49,13 @@ static enum status list_starts(struct verifier *v, struct rva **ret_starts,
 	for (uint32_t i = 0; status == STATUS_OK && i < was->functions.len; i++) {
 		const struct function *f = &was->functions.data[order[i]];
 
+		struct rva begin = verify_map(v, f->begin);
+
 		if (f->kind == FUNCTION_LEAF || f->kind == FUNCTION_ISLAND)
-			starts[count++] = verify_map(v, f->begin);
+			bare[count++] = (struct bare_code){begin, rva_add(begin, f->size)};
 	}
 	free(order);
-	*ret_starts = starts;
+	*ret_bare = bare;
 	*ret_count = count;
 	return status;
 }
@@ -61,16 +63,16 @@ static enum status list_starts(struct verifier *v, struct rva **ret_starts,
 static enum status discover(struct verifier *v)
 {
 	struct discovery_options options = {0};
-	struct rva *starts = NULL;
-	enum status status = list_starts(v, &starts, &options.start_count);
+	struct bare_code *bare = NULL;
+	enum status status = list_bare_code(v, &bare, &options.bare_count);
 
-	options.starts = starts;
+	options.bare = bare;
 	if (status == STATUS_OK) {
 		status = graph_discover(&v->new_graph, v->new_image, &options, v->diag);
 		if (status != STATUS_OK)
 			status = verify_unreadable(v, status);
 	}
-	free(starts);
+	free(bare);
 	if (status != STATUS_OK)
 		return status;
 	v->discovered = true;

@@ -79,7 +79,7 @@ enum status verify_new_order(struct verifier *v, const void *items, size_t offse
 	struct keys keys = {items, offset, stride};
 	uint32_t *first = malloc(((size_t)v->segment_count + 1) * sizeof(*first));
 	uint32_t *order = malloc(((size_t)count + 1) * sizeof(*order));
-	uint32_t done = 0, filled = 0;
+	uint32_t done = 0, filled = 0, kept;
 	enum status status = STATUS_OK;
 
 	if (!first || !order) {
@@ -96,6 +96,10 @@ enum status verify_new_order(struct verifier *v, const void *items, size_t offse
 			done++;
 		first[i + 1] = done;
 	}
+	/* Nothing moves behind the sections. */
+	kept = done;
+	while (done < count && key_at(&keys, done).v >= v->span)
+		done++;
 	if (done < count) {
 		status = verify_fail(v, key_at(&keys, done), "a moved block covers %s",
 				     what);
@@ -107,6 +111,8 @@ enum status verify_new_order(struct verifier *v, const void *items, size_t offse
 		for (uint32_t k = first[segment]; k < first[segment + 1]; k++)
 			order[filled++] = k;
 	}
+	while (kept < done)
+		order[filled++] = kept++;
 	*ret_order = order;
 	order = NULL;
 out:

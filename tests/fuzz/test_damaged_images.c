@@ -156,19 +156,22 @@ static void export_addresses_in_code(struct full_image *f)
 	store_u32(at(f, export_directory(f)) + 28, f->entry.v + 1);
 }
 
-static void export_names_are_one(struct full_image *f)
+/* Two bytes off, so that they are halves of the scope table's fields. */
+static void export_addresses_in_scope_table(struct full_image *f)
 {
-	/* As many names as there is room for, all the longest string of the image. */
-	uint8_t *export = at(f, export_directory(f));
-	struct rva array = rva_of(0x1000);
-	uint32_t count = f->last.v / 4 - 0x400;
+	store_u32(at(f, export_directory(f)) + 28, f->scope.v + 2);
+}
 
-	for (uint32_t i = 0; i < count; i++)
-		store_u32(at(f, rva_add(array, 4 * i)), f->plain.v);
-	store_u32(export + 24, count);
-	store_u32(export + 32, array.v);
-	store_u32(export + 36, array.v);
-	memset(at(f, f->plain), 'a', 16);
+static void guard_entry_behind_the_image(struct full_image *f)
+{
+	store_u32(at(f, f->guard) + 10, 0x7000000);
+}
+
+/* What stands behind an instruction that ends control is reached by nothing; the
+ * section ends with it. */
+static void hole_before_the_end(struct full_image *f)
+{
+	memcpy(at(f, f->last), "\x0f\x0b\x90\x90", 4); /* ud2; nop; nop; call */
 }
 
 static void guard_table_descends(struct full_image *f)
@@ -201,6 +204,23 @@ static void relocation_across_functions(struct full_image *f)
 static void relocation_in_function_table(struct full_image *f)
 {
 	move_relocation(f, rva_add(f->pdata, 12));
+}
+
+/* The entry of a jump table changes when its function moves. */
+static void relocation_of_table_entry(struct full_image *f)
+{
+	uint8_t *block = at(f, f->reloc);
+
+	move_relocation(f, f->table);
+	block += load_u32(block + 4);
+	store_u16(block + 8, (uint16_t)(RELOC_HIGHLOW << 12 | (f->table.v & 0xfff)));
+}
+
+/* Two returns that nothing leads to, and no code behind them. */
+static void island_before_no_code(struct full_image *f)
+{
+	memcpy(at(f, f->island), "\xc3\xc3\xcc\xcc\xcc\xcc", 6);
+	memset(at(f, rva_add(f->island, 8)), 0x06, 8);
 }
 
 static void relocations_of_nothing(struct full_image *f)
@@ -255,6 +275,11 @@ static void debug_data_in_code(struct full_image *f)
 
 	store_u32(entry + 20, 0);
 	store_u32(entry + 24, full_offset(f->bytes, f->entry));
+}
+
+static void debug_data_of_no_bytes(struct full_image *f)
+{
+	store_u32(at(f, f->debug) + 16, 0);
 }
 
 static void empty_row(struct full_image *f, struct rva rva)
@@ -351,7 +376,11 @@ static const struct damage damages[] = {
 	{"an export directory without end", export_directory_without_end, STATUS_MALFORMED,
 	 STATUS_OK},
 	{"exported addresses in code", export_addresses_in_code, STATUS_OK, STATUS_OK},
-	{"exports that share a name", export_names_are_one, STATUS_MALFORMED, STATUS_OK},
+	{"exported addresses in a scope table", export_addresses_in_scope_table, STATUS_OK,
+	 STATUS_OK},
+	{"a guard entry behind the image", guard_entry_behind_the_image, STATUS_OK,
+	 STATUS_OK},
+	{"a hole before the section's end", hole_before_the_end, STATUS_OK, STATUS_OK},
 	{"a guard table that descends", guard_table_descends, STATUS_MALFORMED, STATUS_OK},
 	{"a guard table in the function table", guard_table_in_function_table,
 	 STATUS_MALFORMED, STATUS_OK},
@@ -361,6 +390,10 @@ static const struct damage damages[] = {
 	 STATUS_OK},
 	{"a relocation in the function table", relocation_in_function_table,
 	 STATUS_MALFORMED, STATUS_OK},
+	{"a relocation of a jump table's entry", relocation_of_table_entry, STATUS_OK,
+	 STATUS_OK},
+	{"an island before bytes that are no code", island_before_no_code, STATUS_OK,
+	 STATUS_OK},
 	{"relocations of nothing", relocations_of_nothing, STATUS_OK, STATUS_OK},
 	{"symbols in a section", symbols_in_a_section, STATUS_MALFORMED, STATUS_OK},
 	{"no symbols, in the headers", symbols_none_in_headers, STATUS_OK, STATUS_OK},
@@ -368,6 +401,7 @@ static const struct damage damages[] = {
 	{"bytes behind the signature", bytes_behind_signature, STATUS_OK,
 	 STATUS_UNSUPPORTED},
 	{"debug data at two places", debug_pointers_differ, STATUS_OK, STATUS_OK},
+	{"debug data of no bytes", debug_data_of_no_bytes, STATUS_OK, STATUS_OK},
 	{"debug data in code", debug_data_in_code, STATUS_OK, STATUS_OK},
 	{"an empty row before a function", empty_row_before_function, STATUS_OK, STATUS_OK},
 	{"an empty row in padding", empty_row_in_padding, STATUS_OK, STATUS_OK},
