@@ -213,6 +213,8 @@ static uint32_t padding_at(const struct hole *hole, uint32_t at)
 	uint32_t end = at;
 	struct insn insn;
 
+	if (bytes[at] == 0xcc || bytes[at] == 0x90)
+		return 1;
 	if (insn_decode(bytes + at, hole->end - at, &insn) && insn.padding)
 		return insn.length;
 	while (end < hole->end && bytes[end] == 0)

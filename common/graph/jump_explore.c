@@ -89,7 +89,7 @@ static bool is_complete(const struct solver *s)
 	for (uint32_t i = 0; i < s->jumps.len; i++)
 		if (!s->jumps.data[i].solved)
 			return false;
-	return true;
+	return !s->gave_up;
 }
 
 /* Collects what lea seems to take the address of in code that is not reached yet.  The
@@ -159,14 +159,28 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 	return found;
 }
 
+static bool is_padding(uint8_t map)
+{
+	return (map & CODE_STATE) == CODE_PADDING;
+}
+
+/* Bytes that may turn out to be code or a table.  A single nop amid code was taken for
+ * padding but may be a case that does nothing (GCC, -O0). */
 static uint32_t count_unknown(const struct discovery *d, struct rva begin, uint32_t size)
 {
 	const struct code_range *range = discovery_range(d, begin);
 	const uint8_t *map = range->map + (begin.v - range->begin.v);
+	const uint8_t *bytes = range->bytes + (begin.v - range->begin.v);
 	uint32_t unknown = 0;
 
-	for (uint32_t i = 0; i < size; i++)
-		unknown += (map[i] & CODE_STATE) == CODE_UNKNOWN;
+	for (uint32_t i = 0; i < size; i++) {
+		uint8_t state = map[i] & CODE_STATE;
+
+		if (state == CODE_UNKNOWN ||
+		    (state == CODE_PADDING && bytes[i] == 0x90 && i > 0 && i + 1 < size &&
+		     !is_padding(map[i - 1]) && !is_padding(map[i + 1])))
+			unknown++;
+	}
 	return unknown;
 }
 
@@ -192,6 +206,8 @@ static bool explore_round(struct discovery *d, enum solver_mode mode, const stru
 		now = (struct explored){.begin = begin,
 					.mode = (uint8_t)mode,
 					.unknown = count_unknown(d, begin, size)};
+		if (now.unknown == 0)
+			continue; /* nothing is left to find */
 		if (before < d->explored.len && d->explored.data[before].begin.v == begin.v &&
 		    d->explored.data[before].unknown == now.unknown &&
 		    (d->explored.data[before].complete ||

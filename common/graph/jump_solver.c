@@ -45,7 +45,11 @@ static int compare_rvas(const void *a, const void *b)
 
 void rvas_sort(struct rva *rvas, uint32_t count)
 {
-	if (count > 0)
+	uint32_t i = 1;
+
+	while (i < count && rvas[i - 1].v <= rvas[i].v)
+		i++;
+	if (i < count)
 		qsort(rvas, count, sizeof(*rvas), compare_rvas);
 }
 
@@ -239,7 +243,7 @@ static struct jump *jump_at(struct solver *s, struct rva at)
 
 /* A jump through a register that holds `target`. */
 static void meet_jump(struct solver *s, const struct flow_state *state, struct rva at,
-		      const struct value *target, bool is_tail_call)
+		      const struct value *target)
 {
 	struct jump *jump = jump_at(s, at);
 	uint32_t count;
@@ -247,8 +251,7 @@ static void meet_jump(struct solver *s, const struct flow_state *state, struct r
 	if (!jump)
 		return;
 	jump->target = *target;
-	jump->solved = target->kind == VALUE_WHOLE || target->kind == VALUE_ADDRESS ||
-		       (target->kind == VALUE_SAVED && is_tail_call);
+	jump->solved = target->kind == VALUE_WHOLE || target->kind == VALUE_ADDRESS;
 	jump->conflict = false;
 	if (target->survived && target->table.v != target->base.v)
 		jump->target.kind = VALUE_COMPUTED; /* no table of the compiler's */
@@ -289,7 +292,7 @@ static bool leave(struct solver *s, struct flow_state *state, struct rva at,
 	case FLOW_JUMP_INDIRECT:
 		if (insn->jump_computed) {
 			value = flow_state_read(state, at, &detail->target);
-			meet_jump(s, state, at, &value, insn->tail_call);
+			meet_jump(s, state, at, &value);
 		}
 		return false;
 	case FLOW_RETURN:
@@ -477,9 +480,9 @@ static uint32_t only_way_to(const struct code_range *range, uint32_t at)
 	return UINT32_MAX;
 }
 
-/* Whether the jump is led by a pointer that was loaded whole right before: a tail
- * call, as nearly all jumps through registers are.  They need no look at the rest of
- * their function.  What is loaded from the stack may have been computed. */
+/* Whether the jump has a tail call's form, or is led by a pointer that was loaded whole
+ * right before, as nearly all jumps through registers are.  They need no look at the
+ * rest of their function.  What is loaded from the stack may have been computed. */
 bool jump_is_plain_tail_call(const struct discovery *d, struct rva jump)
 {
 	enum { LOOK_BACK = 12 /* instructions */ };
@@ -491,6 +494,8 @@ bool jump_is_plain_tail_call(const struct discovery *d, struct rva jump)
 
 	if (!insn_describe(range->bytes + at, range->size - at, &insn, &detail))
 		return false;
+	if (insn.tail_call)
+		return true;
 	reg = detail.target.reg;
 	for (int i = 0; i < LOOK_BACK && reg < REGISTER_COUNT; i++) {
 		at = only_way_to(range, at);
@@ -550,7 +555,7 @@ static bool solve_straight(struct solver *s, struct rva at)
 	if (value.kind != VALUE_WHOLE && value.kind != VALUE_ADDRESS &&
 	    (value.kind != VALUE_TARGET || value.bound == 0 || solver_table_count(s, &value) == 0))
 		return false;
-	meet_jump(s, &state, at, &value, known->insn.tail_call);
+	meet_jump(s, &state, at, &value);
 	return true;
 }
 
@@ -559,22 +564,36 @@ static bool solves_itself(struct solver *s, struct rva jump)
 	return !solver_holds(s, jump) || jump_is_plain_tail_call(s->d, jump) || solve_straight(s, jump);
 }
 
-/* Solves the function's jumps, which are among the `count` ones of discovery, of which
- * the first `sorted` ascend.  When they can't all be told from the instructions before
- * them, values are followed through the function. */
-void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted,
-			uint32_t count)
+/* Tries each jump of the function by the instructions before it; false when some need
+ * more.  Once one does, only bounded exploring goes on. */
+static bool solve_by_itself(struct solver *s, const struct rva *jumps, uint32_t sorted,
+			    uint32_t count)
 {
 	uint32_t i = rvas_first_from(jumps, sorted, s->begin);
+	bool all = true;
 
 	spend(s->d, (count - sorted) / 16);
-	while (i < sorted && solver_holds(s, jumps[i]) && solves_itself(s, jumps[i]))
-		i++;
-	if (i == sorted || !solver_holds(s, jumps[i]))
-		for (i = sorted; i < count && solves_itself(s, jumps[i]);)
-			i++;
-	if (i == count)
+	for (; i < sorted && solver_holds(s, jumps[i]); i++)
+		if (all || s->mode == EXPLORE_BOUNDED)
+			all &= solves_itself(s, jumps[i]);
+	for (i = sorted; i < count; i++)
+		if (all || s->mode == EXPLORE_BOUNDED)
+			all &= solves_itself(s, jumps[i]);
+	return all;
+}
+
+/* Solves the function's jumps, which are among the `count` ones of discovery, of which
+ * the first `sorted` ascend.  When they can't all be told from the instructions before
+ * them, values are followed through the function; bounded exploring leaves that for
+ * later, when most code will have been found without. */
+void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted, uint32_t count)
+{
+	if (solve_by_itself(s, jumps, sorted, count))
 		return;
+	if (s->mode == EXPLORE_BOUNDED) {
+		s->gave_up = true;
+		return;
+	}
 	s->jumps.len = 0;
 	s->states.len = s->ran.len = 0;
 	memset(s->state_of, 0xff, s->size * sizeof(*s->state_of));

@@ -62,7 +62,8 @@ struct solver {
 	VEC(bool) ran;                     /* by state: whether its block has run before */
 	struct described *described;       /* borrowed */
 	VEC(struct jump) jumps;            /* ascending */
-	bool gave_up;                      /* the function has too many blocks */
+	bool gave_up;                      /* jumps may be missing: the function has too many
+	                                    * blocks, or its values were not followed */
 	const struct rva *hints;           /* borrowed: where tables perhaps begin, ascending */
 	uint32_t hint_count;               /* 0 but when exploring */
 	struct proof *proof;               /* borrowed; NULL when exploring */

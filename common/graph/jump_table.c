@@ -89,9 +89,32 @@ static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump
 	proof->families.members[graph_function_at(d->graph, jump)].unsolved = true;
 }
 
-static void prove_solved(struct solver *s, const struct rva *jumps, uint32_t count)
+/* Makes labels of what the tables lead to in the function; true when one is new.  Then
+ * what was found by reading code backwards over it, or forwards, may not hold. */
+static bool label_targets(struct solver *s)
 {
-	solver_solve(s, jumps, count, count);
+	bool found = false;
+
+	for (uint32_t i = 0; i < s->jumps.len; i++) {
+		const struct value *target = &s->jumps.data[i].target;
+		uint32_t count = target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
+
+		for (uint32_t e = 0; e < count; e++) {
+			struct rva to;
+			uint8_t *state;
+
+			if (!solver_read_entry(s, target, e, &to) || !solver_holds(s, to))
+				continue;
+			state = discovery_state(s->d, to);
+			found |= !(*state & CODE_LABEL);
+			*state |= CODE_LABEL;
+		}
+	}
+	return found;
+}
+
+static void record_jumps(struct solver *s, const struct rva *jumps, uint32_t count)
+{
 	for (uint32_t i = 0; i < count; i++) {
 		const struct jump *jump = reached_jump(s, jumps[i]);
 
@@ -104,24 +127,39 @@ static void prove_solved(struct solver *s, const struct rva *jumps, uint32_t cou
 	}
 }
 
+/* Solves the jumps with all labels known; records them then, and returns false. */
+static bool prove_again(struct discovery *d, struct proof *proof, uint32_t id,
+			const struct rva *jumps, uint32_t count, struct described *described)
+{
+	const struct function *function = &d->graph->functions.data[id];
+	struct solver s;
+	bool again;
+
+	if (!solver_init(&s, d, PROVE, function->begin, function->size, described))
+		return false;
+	s.proof = proof;
+	s.function = id;
+	solver_solve(&s, jumps, count, count);
+	again = label_targets(&s);
+	if (!again)
+		record_jumps(&s, jumps, count);
+	solver_release(&s);
+	return again;
+}
+
 /* Proves the `count` jumps of one function. */
 static void prove_function(struct discovery *d, struct proof *proof, uint32_t id,
 			   const struct rva *jumps, uint32_t count)
 {
 	const struct function *function = &d->graph->functions.data[id];
 	struct described described;
-	struct solver s;
 
 	if (!described_init(&described, function->size)) {
 		d->out_of_memory = true;
 		return;
 	}
-	if (solver_init(&s, d, PROVE, function->begin, function->size, &described)) {
-		s.proof = proof;
-		s.function = id;
-		prove_solved(&s, jumps, count);
-		solver_release(&s);
-	}
+	while (prove_again(d, proof, id, jumps, count, &described))
+		;
 	described_release(&described);
 }
 
@@ -132,14 +170,18 @@ static void prove_all(struct discovery *d, struct proof *proof)
 	for (uint32_t i = 0, end; i < d->computed_jumps.len && !d->out_of_memory; i = end) {
 		uint32_t id = graph_function_at(d->graph, jumps[i]);
 		const struct function *f;
+		bool plain = true;
 
 		end = i + 1;
-		if (id == NO_FUNCTION || jump_is_plain_tail_call(d, jumps[i]))
+		if (id == NO_FUNCTION)
 			continue;
 		f = &d->graph->functions.data[id];
 		while (end < d->computed_jumps.len && rva_in(jumps[end], f->begin, f->size))
 			end++;
-		prove_function(d, proof, id, jumps + i, end - i);
+		for (uint32_t k = i; k < end && plain; k++)
+			plain = jump_is_plain_tail_call(d, jumps[k]);
+		if (!plain)
+			prove_function(d, proof, id, jumps + i, end - i);
 	}
 }
 

@@ -48,11 +48,6 @@ static bool is_whole(const struct value *value)
 	return value->kind == VALUE_WHOLE || value->kind == VALUE_ADDRESS;
 }
 
-static bool is_whole_or_saved(const struct value *value)
-{
-	return is_whole(value) || value->kind == VALUE_SAVED;
-}
-
 static uint64_t narrowed_id(const struct value *value, unsigned size)
 {
 	if (size >= 4 || size >= value->width)
@@ -96,7 +91,7 @@ void flow_state_unknown(struct flow_state *state, uint64_t id)
 	flow_state_entry(state, id);
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		if (r != REGISTER_RSP)
-			state->registers[r].kind = VALUE_SAVED;
+			state->registers[r].kind = VALUE_COMPUTED;
 }
 
 /* A known place on the stack: `size` bytes, `offset` from the address with id `stack`. */
@@ -132,8 +127,7 @@ static bool may_be_stack(const struct flow_state *state, const struct operand *o
 	const struct value *index = register_value(state, operand->index);
 
 	return (base && base->kind == VALUE_STACK) || (index && index->kind == VALUE_STACK) ||
-	       (base && operand->base == REGISTER_RBP &&
-		(base->kind == VALUE_COMPUTED || base->kind == VALUE_SAVED));
+	       (base && operand->base == REGISTER_RBP && base->kind == VALUE_COMPUTED);
 }
 
 /* The lower `size` bytes of a value. */
@@ -251,8 +245,6 @@ static struct value load(struct flow_state *state, struct rva at, const struct o
 			return slot->size == place.size ? slot->value
 							: lower_part(slot->value, place.size);
 		value.id = made_id(at, WHAT_SLOT);
-		if (operand->size == 8)
-			value.kind = VALUE_SAVED;
 		add_slot(state, &place, value);
 		return value;
 	}
@@ -261,8 +253,8 @@ static struct value load(struct flow_state *state, struct rva at, const struct o
 		value.table = element.table;
 		value.bound = element.bound;
 		value.survived = element.survived;
-	} else if (operand->size == 8) {
-		value.kind = may_be_stack(state, operand) ? VALUE_SAVED : VALUE_WHOLE;
+	} else if (operand->size == 8 && !may_be_stack(state, operand)) {
+		value.kind = VALUE_WHOLE;
 	}
 	return value;
 }
@@ -402,10 +394,7 @@ static struct value either(const struct value *a, const struct value *b, uint64_
 {
 	if (a->kind == VALUE_STACK || b->kind == VALUE_STACK)
 		return fresh(VALUE_STACK, id);
-	if (is_whole(a) && is_whole(b))
-		return fresh(VALUE_WHOLE, id);
-	return fresh(is_whole_or_saved(a) && is_whole_or_saved(b) ? VALUE_SAVED
-								  : VALUE_COMPUTED, id);
+	return fresh(is_whole(a) && is_whole(b) ? VALUE_WHOLE : VALUE_COMPUTED, id);
 }
 
 /* The value that an instruction writes into its target register. */
@@ -623,8 +612,8 @@ static bool same_value(const struct value *a, const struct value *b)
  * the stack are known by their id. */
 static bool is_followed(const struct value *value)
 {
-	return value->kind != VALUE_WHOLE && value->kind != VALUE_SAVED &&
-	       value->kind != VALUE_COMPUTED && value->kind != VALUE_STACK;
+	return value->kind != VALUE_WHOLE && value->kind != VALUE_COMPUTED &&
+	       value->kind != VALUE_STACK;
 }
 
 /* The best that holds for both; it only ever loses knowledge, so joins end. */

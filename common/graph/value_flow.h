@@ -1,14 +1,13 @@
 /* Following values through the registers of one function, as far as computed
  * jumps need it.  Internal to graph/.
  *
- * A jump through a register is one of two things.  When the value was a whole
- * pointer from the start (a parameter, a call's result, loaded from memory that is
- * not the function's own stack, an address taken by lea), it is a tail call or an
- * absolute table, and relocations and lea references cover it.  When it was computed,
- * it must be the sum of a table's entry and the table's base, or it is not understood.
- * What comes from the stack may be either, unless it was seen going there.  Then the
- * form of the jump decides: a tail call through a register has a REX.W prefix, which the
- * unwinder needs to know an epilogue (observed: GCC 12.2, clang 14); no other jump has.
+ * A jump through a register is one of two things.  When it has a REX.W prefix, which
+ * the unwinder needs to know an epilogue (observed: GCC 12.2, clang 14), or when the
+ * value was a whole pointer from the start (a parameter, a call's result, loaded from
+ * memory, an address taken by lea), it is a tail call or an absolute table, and
+ * relocations and lea references cover it.  When it was computed, it must be the sum of
+ * a table's entry and the table's base, or it is not understood.  What comes from the
+ * stack counts as computed unless it was seen going there.
  */
 #ifndef APPULSE_GRAPH_VALUE_FLOW_H
 #define APPULSE_GRAPH_VALUE_FLOW_H
@@ -17,9 +16,8 @@
 #include "graph/graph.h"
 
 enum value_kind {
-	VALUE_COMPUTED, /* anything that arithmetic has made, or not known at all */
+	VALUE_COMPUTED, /* what arithmetic has made, came from the stack, or is not known */
 	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, call's result */
-	VALUE_SAVED,    /* whole, unless the compiler has computed and then saved it */
 	VALUE_ADDRESS,  /* the address `table` */
 	VALUE_STACK,    /* an address on the stack, `table` bytes from where this id stands */
 	VALUE_SCALED,   /* 4 * the value with this id */

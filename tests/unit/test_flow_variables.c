@@ -111,10 +111,10 @@ static void test_target_over_the_stack(void **unused)
 	/* mov [rsp + 32], rax; call; mov rax, [rsp + 32]: it may be that target still */
 	state = STATE_AFTER(FRAME LEA_RDX READ_ENTRY ADD_BASE
 			    "\x48\x89\x44\x24\x20\xe8\0\0\0\0\x48\x8b\x44\x24\x20");
-	assert_int_equal(state.registers[RAX].kind, VALUE_SAVED);
+	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
 	/* mov rax, [rsp + rcx * 8 + 32]; mov rax, [rcx + 8] */
 	state = STATE_AFTER("\x48\x8b\x44\xcc\x20");
-	assert_int_equal(state.registers[RAX].kind, VALUE_SAVED);
+	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
 	state = STATE_AFTER("\x48\x8b\x41\x08");
 	assert_int_equal(state.registers[RAX].kind, VALUE_WHOLE);
 }
@@ -163,7 +163,7 @@ static void test_part_of_a_variable(void **unused)
 	(void)unused;
 	/* mov [rsp + 32], edx; mov rdx, [rsp + 32]: half of it is something else */
 	state = STATE_AFTER(LEA_RDX "\x89\x54\x24\x20\x48\x8b\x54\x24\x20");
-	assert_int_equal(state.registers[RDX].kind, VALUE_SAVED);
+	assert_int_equal(state.registers[RDX].kind, VALUE_COMPUTED);
 	state = STATE_AFTER(LEA_RDX "\x89\xd2"); /* mov edx, edx */
 	assert_int_equal(state.registers[RDX].kind, VALUE_COMPUTED);
 }

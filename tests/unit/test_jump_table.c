@@ -716,6 +716,43 @@ static void test_label_behind_the_table(void **unused)
 	built_graph_release(&t);
 }
 
+/* A case right behind a comparison: who comes from the table has not been compared.
+ * Only a pointer leads to the code, so no exploring has made a label of the case. */
+static void test_case_behind_a_bound(void **unused)
+{
+	struct built_graph t;
+	struct rva f, first, second;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xc3\x41\x83\xf8\x01\x77\x31"    /* 0: ret; cmp r8d, 1; ja out */
+		     "\x45\x89\xc0"                    /* mov r8d, r8d */
+		     "\x48\x8d\x15\0\0\0\0"            /* 10: lea rdx, [first] */
+		     "\x4a\x63\x04\x82"                /* movsxd rax, [rdx + r8 * 4] */
+		     "\x48\x01\xd0\xff\xe0"            /* add rax, rdx; jmp rax */
+		     "\x83\xf9\x01\x77\x19"            /* 26: case 0: cmp ecx, 1; ja out */
+		     READ                              /* 31: case 1 */
+		     "\xc3\x31\xc0\xc3\x31\xdb\xc3"    /* 49, 50, 53: its cases */
+		     "\x0f\x0b");                      /* 56: out */
+	built_graph_row(&t, f, 58);
+	built_graph_export(&t, f);
+	first = image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	built_graph_entry(&t, rva_add(f, 26), first);
+	built_graph_entry(&t, rva_add(f, 31), first);
+	second = image_builder_here(&t.b);
+	built_graph_entry(&t, rva_add(f, 49), second);
+	built_graph_entry(&t, rva_add(f, 50), second);
+	built_graph_entry(&t, rva_add(f, 53), second);
+	image_builder_align(&t.b, 8);
+	built_graph_pointer(&t, rva_add(f, 1));
+	built_graph_point(&t, rva_add(f, 13), first);
+	built_graph_point(&t, rva_add(f, 31 + LEA_FIELD), second);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(LEADS(&t, rva_add(second, 8)), f.v + 53);
+	built_graph_release(&t);
+}
+
 /* An entry that leads to bytes which are no code, again and again. */
 static void test_entry_to_no_code(void **unused)
 {
@@ -843,6 +880,7 @@ int main(void)
 		cmocka_unit_test(test_case_at_the_end),
 		cmocka_unit_test(test_case_that_is_a_nop),
 		cmocka_unit_test(test_label_behind_the_table),
+		cmocka_unit_test(test_case_behind_a_bound),
 		cmocka_unit_test(test_entry_to_no_code),
 		cmocka_unit_test(test_unbounded_ends_oddly),
 		cmocka_unit_test(test_bound_of_the_last_round),

@@ -227,16 +227,16 @@ static void test_join(void **unused)
 	assert_int_equal(a.registers[RAX].kind, VALUE_COMPUTED);
 }
 
-/* The pointer on one way was saved, on the other a parameter. */
+/* The pointer on one way comes from the stack, on the other it is a parameter. */
 static void test_join_of_pointers(void **unused)
 {
 	struct flow_state a = entered(), b = entered();
 
 	(void)unused;
 	RUN(&a, 0x1000, "\x48\x8b\x54\x24\x28"); /* mov rdx, [rsp + 40] */
-	assert_int_equal(a.registers[RDX].kind, VALUE_SAVED);
+	assert_int_equal(a.registers[RDX].kind, VALUE_COMPUTED);
 	flow_state_join(&a, &b, rva_of(0x1100));
-	assert_int_equal(a.registers[RDX].kind, VALUE_SAVED);
+	assert_int_equal(a.registers[RDX].kind, VALUE_COMPUTED);
 	RUN(&b, 0x1000, "\x48\x83\xc2\x08"); /* add rdx, 8 */
 	flow_state_join(&a, &b, rva_of(0x1100));
 	assert_int_equal(a.registers[RDX].kind, VALUE_COMPUTED);
@@ -276,11 +276,11 @@ static void test_unknown_state(void **unused)
 
 	(void)unused;
 	flow_state_unknown(&state, 0x1000);
-	assert_int_equal(state.registers[RBX].kind, VALUE_SAVED);
+	assert_int_equal(state.registers[RBX].kind, VALUE_COMPUTED);
 	assert_int_equal(state.registers[REGISTER_RSP].kind, VALUE_STACK);
 	/* mov rax, [rbp - 8]: rbp may be the frame; mov rcx, [rbx]: an object */
 	RUN(&state, 0x1000, "\x48\x8b\x45\xf8\x48\x8b\x0b");
-	assert_int_equal(state.registers[RAX].kind, VALUE_SAVED);
+	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
 	assert_int_equal(state.registers[RCX].kind, VALUE_WHOLE);
 }
 
