@@ -33,8 +33,13 @@ import corpus
 
 HERE = pathlib.Path(__file__).resolve().parent
 ADDR64, ADDR32NB, REL32, REL32_5, SECTION, SECREL = 1, 3, 4, 9, 10, 11
+REL64 = 14 # GNU's own, where the PE specification has SREL32
 TYPE_FUNCTION = 0x20
 
+# Options that change the forms of jumps and tables, tried with the small programs at -O2.
+SPECIAL = {"gcc": ["-mcmodel=large", "-fcf-protection=full", "-mstackrealign",
+                   "-fno-reorder-blocks-and-partition", "-falign-functions=1"],
+           "clang": ["-fcf-protection=full", "-mstackrealign", "-Oz"]}
 FLAGS = ["-ffunction-sections", "-fdata-sections", "-w"]
 
 
@@ -49,6 +54,10 @@ def cases():
                     compiler, "sqlite3.c", [f"-{level}", *corpus.DEFINES])
             for source in sources:
                 found[f"{source.stem}-{compiler}-{level}"] = (compiler, source, [f"-{level}"])
+        for option in SPECIAL[compiler]:
+            for source in sources:
+                found[f"{source.stem}-{compiler}-O2{option}"] = (compiler, source,
+                                                                 ["-O2", option])
     return found
 
 
@@ -171,19 +180,20 @@ def place(obj, placed):
 
 
 def table_words(assembly):
-    """[(label of a table, index, target's label, base's label)] of .long A-B lines."""
-    words, label, index = [], None, 0
+    """[(label of a table, offset, target's label, base's label)] of .long A-B and .quad A-B
+    lines."""
+    words, label, offset = [], None, 0
     for line in assembly.splitlines():
         line = line.split("#")[0].rstrip()
         match = re.match(r"^([.\w$@?]+):$", line)
         if match:
-            label, index = match[1], 0
+            label, offset = match[1], 0
             continue
-        match = re.match(r"^\t\.long\t(\.L\w+)-(\.L\w+)$", line)
+        match = re.match(r"^\t\.(?:long|quad)\t(\.L\w+)-(\.L\w+)$", line)
         if match and label:
-            words.append((label, index, match[1], match[2]))
-        if re.match(r"^\t\.long\t", line):
-            index += 1
+            words.append((label, offset, match[1], match[2]))
+        if re.match(r"^\t\.(long|quad)\t", line):
+            offset += 4 if line.startswith("\t.long") else 8
         elif line.startswith("\t.") and not re.match(r"^\t\.(p2)?align", line):
             label = None
     return words
@@ -293,7 +303,7 @@ class Oracle:
                     addend, = struct.unpack_from("<i", section.data, offset)
                     found[site] = ({"branch", "address", "memory"},
                                    None if home is None else home + addend - (kind - REL32))
-                elif kind == REL32:
+                elif kind in (REL32, REL64):
                     # Of a jump table, or from data to data.
                     if self.sections[symbol.section].is_code if symbol.section > 0 else True:
                         found[site] = ({"table"}, None)
@@ -341,12 +351,12 @@ class Oracle:
     def check_tables(self, expected):
         graph = self.graph
         labels, truth = self.labels, {}
-        for table, index, target, base in self.words:
+        for table, offset, target, base in self.words:
             if any(labels.get(name) is None for name in (table, target, base)):
                 continue # of a section that the linker left out
             if not graph.is_code(labels[target]):
                 continue
-            truth[labels[table] + 4 * index] = (labels[target], labels[base])
+            truth[labels[table] + offset] = (labels[target], labels[base])
         for site, (target, base) in sorted(truth.items()):
             ref = graph.refs.get(site)
             self.counts["table words"] += 1
