@@ -66,7 +66,8 @@ static void find_field(const ZydisDecodedInstruction *zi, struct insn *insn)
 		insn->field_size = (uint8_t)(zi->raw.imm[0].size / 8);
 		insn->relative = (int32_t)zi->raw.imm[0].value.s;
 	} else if (is_rip_relative(zi)) {
-		insn->field = zi->mnemonic == ZYDIS_MNEMONIC_LEA ? FIELD_ADDRESS : FIELD_MEMORY;
+		insn->field =
+			zi->mnemonic == ZYDIS_MNEMONIC_LEA ? FIELD_ADDRESS : FIELD_MEMORY;
 		insn->field_offset = zi->raw.disp.offset;
 		insn->field_size = 4;
 		insn->relative = (int32_t)zi->raw.disp.value;
@@ -93,7 +94,8 @@ static bool passes_immediate_on(const ZydisDecodedInstruction *zi)
  * they may be addresses in disguise. */
 static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
 {
-	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative && passes_immediate_on(zi))
+	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative &&
+	    passes_immediate_on(zi))
 		insn->constants[insn->constant_count++] = zi->raw.imm[0].value.u;
 	if (zi->raw.disp.size >= 32 && !is_rip_relative(zi))
 		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;
@@ -140,7 +142,8 @@ static bool is_frame_based(const ZydisDecodedInstruction *zi)
 	return base == 4 || (base == 5 && zi->raw.modrm.mod != 0);
 }
 
-static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes, struct insn *insn)
+static void fill_insn(const ZydisDecodedInstruction *zi, const uint8_t *bytes,
+		      struct insn *insn)
 {
 	memset(insn, 0, sizeof(*insn));
 	insn->length = zi->length;
@@ -207,7 +210,8 @@ static bool is_branch_opcode(const uint8_t *opcode, size_t left)
 	    ((opcode[vex] & 0xf0) == 0x70 || (opcode[vex] & 0xf0) == 0x80))
 		return true;
 	return (first & 0xf0) == 0x70 || (first & 0xfc) == 0xe0 || first == 0xe8 ||
-	       first == 0xe9 || first == 0xeb || (first == 0x0f && (second & 0xf0) == 0x80) ||
+	       first == 0xe9 || first == 0xeb ||
+	       (first == 0x0f && (second & 0xf0) == 0x80) ||
 	       (first == 0xc7 && second == 0xf8);
 }
 
@@ -246,7 +250,8 @@ static bool is_high_byte(ZydisRegister reg)
 /* Whether general registers and the displacement give the whole address. */
 static bool is_plain_place(const ZydisDecodedOperand *zo)
 {
-	return zo->mem.segment != ZYDIS_REGISTER_FS && zo->mem.segment != ZYDIS_REGISTER_GS &&
+	return zo->mem.segment != ZYDIS_REGISTER_FS &&
+	       zo->mem.segment != ZYDIS_REGISTER_GS &&
 	       (zo->mem.index == ZYDIS_REGISTER_NONE ||
 		register_number(zo->mem.index) != REGISTER_NONE);
 }
@@ -385,9 +390,9 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 	ret_detail->condition = (uint8_t)condition_of(zi.mnemonic);
 	ret_detail->written = written_registers(&zi, operands);
 	ret_detail->store = (uint8_t)store_of(&zi, operands);
-	ret_detail->changes_flags = zi.cpu_flags &&
-				    (zi.cpu_flags->modified | zi.cpu_flags->set_0 |
-				     zi.cpu_flags->set_1 | zi.cpu_flags->undefined);
+	ret_detail->changes_flags =
+		zi.cpu_flags && (zi.cpu_flags->modified | zi.cpu_flags->set_0 |
+				 zi.cpu_flags->set_1 | zi.cpu_flags->undefined);
 	/* cdqe names its registers only implicitly: rax, then eax. */
 	explicit_count = zi.mnemonic == ZYDIS_MNEMONIC_CDQE ? 2 : zi.operand_count_visible;
 	if (explicit_count > 0)

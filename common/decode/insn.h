@@ -16,7 +16,7 @@ enum insn_flow {
 	FLOW_NEXT,          /* to the next instruction only */
 	FLOW_CALL,          /* direct call, then next */
 	FLOW_CALL_INDIRECT, /* call through a register or memory, then next */
-	FLOW_BRANCH,        /* conditional: to the target or next (jcc, jrcxz, loop, xbegin) */
+	FLOW_BRANCH,        /* to the target or next: jcc, jrcxz, loop, xbegin */
 	FLOW_JUMP,          /* direct jump */
 	FLOW_JUMP_INDIRECT, /* jump through a register or memory */
 	FLOW_RETURN,
@@ -38,11 +38,11 @@ struct insn {
 	uint8_t field_offset; /* bytes from the instruction's start */
 	uint8_t field_size;   /* bytes: 1, 2 or 4 */
 	bool padding;         /* int3 or a nop of any length */
-	bool jump_computed;   /* FLOW_JUMP_INDIRECT through a register, or through memory
-	                       * that rsp or rbp names, where a register may have been saved */
-	bool tail_call;       /* FLOW_JUMP_INDIRECT in the form that ends an epilogue: REX.W */
-	bool loads_entry;     /* reads 32 bits in the ways in which jump tables are read: sign-
-	                       * extended, or into a register from an indexed place */
+	bool jump_computed;   /* FLOW_JUMP_INDIRECT through a register, or memory that rsp
+	                       * or rbp names, where a register may have been saved */
+	bool tail_call;       /* FLOW_JUMP_INDIRECT in the form of an epilogue, REX.W */
+	bool loads_entry;     /* reads 32 bits in the ways in which jump tables are read:
+	                       * sign-extended, or into a register from an indexed place */
 	bool jump_memory;     /* an indirect jump or call through [rip + disp32] */
 	bool unlikely;        /* data decodes to it, and no program has it: port input and
 	                       * output, interrupts off, far jumps, add [rax], al (zeros) */
@@ -96,17 +96,23 @@ enum insn_store {
 
 enum operand_kind { OPERAND_NONE, OPERAND_REGISTER, OPERAND_MEMORY, OPERAND_CONSTANT };
 
-enum { REGISTER_RSP = 4, REGISTER_RBP = 5, REGISTER_COUNT = 16, REGISTER_NONE = 0xff, REGISTER_RIP = 0xfe };
+enum {
+	REGISTER_RSP = 4,
+	REGISTER_RBP = 5,
+	REGISTER_COUNT = 16,
+	REGISTER_RIP = 0xfe,
+	REGISTER_NONE = 0xff,
+};
 
 struct operand {
 	uint8_t kind;        /* enum operand_kind */
 	uint8_t size;        /* bytes of the value; 0 for more than 64 */
-	uint8_t reg;         /* OPERAND_REGISTER: 0 (rax) to 15 (r15), REGISTER_NONE for others */
+	uint8_t reg;         /* OPERAND_REGISTER: 0 (rax) to 15, REGISTER_NONE for others */
 	/* OPERAND_MEMORY: registers, REGISTER_NONE or REGISTER_RIP.  A place that is not
 	 * named by general registers alone (fs, gs, vectors of indices) has neither. */
 	uint8_t base, index;
 	uint8_t scale;       /* OPERAND_MEMORY: 1, 2, 4, 8; 0 without an index */
-	int64_t value;       /* OPERAND_CONSTANT: the constant; OPERAND_MEMORY: the displacement */
+	int64_t value;       /* OPERAND_CONSTANT: it; OPERAND_MEMORY: the displacement */
 };
 
 struct insn_detail {
@@ -115,7 +121,8 @@ struct insn_detail {
 	uint8_t store;     /* enum insn_store */
 	uint16_t written;  /* general registers changed in whole or part, bit r */
 	bool changes_flags; /* any of the status flags */
-	struct operand target, source; /* explicit operands; for OP_COMPARE left and right */
+	/* The explicit operands; for OP_COMPARE left and right. */
+	struct operand target, source;
 };
 
 /* As insn_decode, with the operands; some three times the cost. */

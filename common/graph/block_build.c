@@ -132,7 +132,8 @@ static void make_blocks(struct discovery *d, const bool *joined, const bool *gua
 			last++;
 		block.function_count = last - i + 1;
 		block.size = graph->functions.data[last].begin.v +
-			     graph->functions.data[last].size - block.begin.v + guarded[last];
+			     graph->functions.data[last].size - block.begin.v +
+			     guarded[last];
 		for (uint32_t f = i; f <= last; f++)
 			graph->functions.data[f].block = graph->blocks.len;
 		if (!vec_push(&graph->blocks, block))

@@ -43,7 +43,8 @@ static void mark(struct code_range *range, uint32_t at, uint32_t length, uint8_t
 static void add_branch(struct discovery *d, const struct insn *insn, struct rva at,
 		       struct ref ref, const struct runtime_function *entry)
 {
-	bool inside = entry && ref.target.v >= entry->begin.v && ref.target.v < entry->end.v;
+	bool inside =
+		entry && ref.target.v >= entry->begin.v && ref.target.v < entry->end.v;
 	bool in_table = inside || discovery_table_entry(d, ref.target);
 
 	/* Bare code that is called, or that a jump out of a function table entry leads
@@ -52,7 +53,8 @@ static void add_branch(struct discovery *d, const struct insn *insn, struct rva 
 	if (insn->flow != FLOW_CALL && (inside || (!entry && !in_table)))
 		discovery_reach(d, ref.target);
 	else
-		discovery_enter(d, ref.target, (insn->flow == FLOW_CALL || entry) && !in_table);
+		discovery_enter(d, ref.target,
+				(insn->flow == FLOW_CALL || entry) && !in_table);
 	if (inside && insn->flow != FLOW_CALL)
 		return;
 	if (insn->field_size < 4) {
@@ -251,7 +253,8 @@ static bool lands(const struct discovery *d, const struct hole *hole, struct rva
 		return false;
 	/* Inside the hole the trial itself will find instruction starts. */
 	return (*state & CODE_STATE) == CODE_START ||
-	       rva_in(target, rva_add(hole->range->begin, hole->begin), hole->end - hole->begin);
+	       rva_in(target, rva_add(hole->range->begin, hole->begin),
+		      hole->end - hole->begin);
 }
 
 /* Whether the hole decodes whole, up to its end or to padding that reaches it,

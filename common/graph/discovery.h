@@ -47,7 +47,7 @@ struct table_bytes {
 	struct rva begin;
 	uint32_t size;   /* bytes */
 	uint8_t use;     /* enum table_use */
-	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS; 0: no references */
+	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS; 0: no refs */
 	uint32_t fields; /* TABLE_ANEW: how many references of 4 bytes a row begins with */
 };
 
@@ -58,7 +58,7 @@ struct discovery {
 	struct diag *diag;
 	VEC(struct rva) work;            /* instruction starts still to decode */
 	VEC(struct rva) computed_jumps;  /* jumps whose target was perhaps computed */
-	VEC(struct rva) entry_loads;     /* instructions that may read a jump table's entry */
+	VEC(struct rva) entry_loads;     /* instructions that may read a table's entry */
 	VEC(struct explored) explored;   /* ascending */
 	VEC(struct rva) taken_labels;    /* places in code whose address lea or a relocated
 	                                  * pointer takes */
@@ -102,7 +102,8 @@ void table_bytes_add(struct discovery *d);
 /* Notes one more table: bytes that must stay, or fields of `stride` bytes, some of which
  * are references. */
 void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
-void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride);
+void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size,
+		      uint32_t stride);
 
 /* Keeps padding that a base relocation would change, once padding is known. */
 void table_bytes_keep_padding(struct discovery *d);
@@ -118,7 +119,8 @@ enum status table_refs_add(struct discovery *d);
 enum status exception_refs_add(struct discovery *d);
 
 /* The entry of the function table that holds `rva`, or NULL. */
-const struct runtime_function *discovery_table_entry(const struct discovery *d, struct rva rva);
+const struct runtime_function *discovery_table_entry(const struct discovery *d,
+						     struct rva rva);
 
 /* Decodes what can be reached from the places entered so far. */
 void code_sweep_reached(struct discovery *d);

@@ -43,7 +43,8 @@ static bool scope_record_fits(const struct discovery *d, const struct handler_us
 
 	return record->begin.v < record->end.v && inside(f, record->begin.v) &&
 	       record->end.v <= f->end.v &&
-	       (record->handler.v == SCOPE_HANDLER_EXECUTE || is_code(d, record->handler)) &&
+	       (record->handler.v == SCOPE_HANDLER_EXECUTE ||
+		is_code(d, record->handler)) &&
 	       (record->target.v == 0 ? record->handler.v != SCOPE_HANDLER_EXECUTE
 				      : is_code(d, record->target));
 }
@@ -70,8 +71,8 @@ static bool read_lsda(const struct discovery *d, const struct handler_user *user
 }
 
 /* The form that every user's data has. */
-static enum handler_form classify(const struct discovery *d, const struct handler_user *users,
-				  uint32_t count)
+static enum handler_form classify(const struct discovery *d,
+				  const struct handler_user *users, uint32_t count)
 {
 	bool scope = true, lsda = true;
 
@@ -90,7 +91,10 @@ static enum handler_form classify(const struct discovery *d, const struct handle
 static void add_code_rva(struct discovery *d, struct rva site, struct rva target,
 			 enum ref_kind kind, bool enters)
 {
-	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = 4,
+	struct ref ref = {.site = site,
+			  .target = target,
+			  .kind = (uint8_t)kind,
+			  .size = 4,
 			  .enters = enters};
 
 	discovery_ref(d, ref);
@@ -109,8 +113,7 @@ static void add_scope_table(struct discovery *d, const struct handler_user *user
 		const struct scope_record *record = &table.data[i];
 
 		add_code_rva(d, record->site, record->begin, REF_RVA, false);
-		add_code_rva(d, rva_add(record->site, 4), record->end, REF_RVA_END,
-			     false);
+		add_code_rva(d, rva_add(record->site, 4), record->end, REF_RVA_END, false);
 		if (record->handler.v != SCOPE_HANDLER_EXECUTE)
 			add_code_rva(d, rva_add(record->site, 8), record->handler, REF_RVA,
 				     true);
@@ -155,7 +158,8 @@ static int compare_users(const void *a, const void *b)
 	return 0;
 }
 
-static void add_handler(struct discovery *d, const struct handler_user *users, uint32_t count)
+static void add_handler(struct discovery *d, const struct handler_user *users,
+			uint32_t count)
 {
 	enum handler_form form = classify(d, users, count);
 
@@ -170,7 +174,8 @@ static void add_handler(struct discovery *d, const struct handler_user *users, u
 }
 
 /* The references of one UNWIND_INFO, and its handler's user if it has one. */
-static enum status add_unwind_info(struct discovery *d, const struct runtime_function *function,
+static enum status add_unwind_info(struct discovery *d,
+				   const struct runtime_function *function,
 				   struct handler_user *ret_user, bool *ret_has_user)
 {
 	struct unwind_info info;
@@ -181,14 +186,15 @@ static enum status add_unwind_info(struct discovery *d, const struct runtime_fun
 		return status;
 	if (info.flags & UNWIND_CHAININFO) {
 		add_code_rva(d, info.chained.site, info.chained.begin, REF_RVA, false);
-		add_code_rva(d, rva_add(info.chained.site, 4), info.chained.end, REF_RVA_END,
-			     false);
+		add_code_rva(d, rva_add(info.chained.site, 4), info.chained.end,
+			     REF_RVA_END, false);
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {
 		if (!is_code(d, info.handler))
 			return diag_fail_at(d->diag, STATUS_MALFORMED, info.handler_site,
 					    "an exception handler lies outside the code");
 		add_code_rva(d, info.handler_site, info.handler, REF_RVA, true);
-		*ret_user = (struct handler_user){function, info.handler, info.handler_data};
+		*ret_user =
+			(struct handler_user){function, info.handler, info.handler_data};
 		*ret_has_user = true;
 	}
 	return STATUS_OK;

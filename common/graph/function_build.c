@@ -20,8 +20,8 @@ static void add_function(struct discovery *d, struct rva begin, uint32_t size,
 			 enum function_kind kind)
 {
 	const uint8_t *state = discovery_state(d, begin);
-	struct function function = {.begin = begin, .size = size, .kind = (uint8_t)kind,
-				    .block = NO_BLOCK};
+	struct function function = {
+		.begin = begin, .size = size, .kind = (uint8_t)kind, .block = NO_BLOCK};
 
 	/* Code that nothing refers to has no such mark yet, and the nets need it. */
 	if (kind != FUNCTION_BYTES)

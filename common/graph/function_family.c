@@ -58,7 +58,8 @@ static bool is_branch_to_part(const struct function_families *families,
 			      struct rva target)
 {
 	return from != NO_FUNCTION && to != NO_FUNCTION && from != to &&
-	       (d->graph->functions.data[to].begin.v != target.v || !families->members[to].called);
+	       (d->graph->functions.data[to].begin.v != target.v ||
+		!families->members[to].called);
 }
 
 static bool mark_entered(const struct discovery *d, struct rva rva)

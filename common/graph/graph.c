@@ -109,7 +109,8 @@ void discovery_take(struct discovery *d, struct rva rva)
 		d->out_of_memory = true;
 }
 
-const struct runtime_function *discovery_table_entry(const struct discovery *d, struct rva rva)
+const struct runtime_function *discovery_table_entry(const struct discovery *d,
+						     struct rva rva)
 {
 	const struct function_table *table = &d->graph->tables.functions;
 	uint32_t low = 0, high = table->count;
@@ -131,13 +132,15 @@ static enum status add_ranges(struct discovery *d)
 	struct image *image = d->image;
 	struct graph *graph = d->graph;
 
-	graph->ranges = arena_array(&image->arena, image->section_count, sizeof(*graph->ranges));
+	graph->ranges =
+		arena_array(&image->arena, image->section_count, sizeof(*graph->ranges));
 	if (!graph->ranges)
 		return diag_no_memory(d->diag);
 	for (uint32_t i = 0; i < image->section_count; i++) {
 		const struct section *section = &image->sections[i];
-		uint32_t size = section->raw_size < section->virtual_size ? section->raw_size
-									  : section->virtual_size;
+		uint32_t size = section->raw_size < section->virtual_size
+					? section->raw_size
+					: section->virtual_size;
 		struct code_range range = {.begin = section->rva, .size = size};
 
 		if (!(section->characteristics & SECTION_EXECUTE) || size == 0)
@@ -303,7 +306,8 @@ static enum status run_passes(struct discovery *d)
 enum status graph_discover(struct graph *graph, struct image *image,
 			   const struct discovery_options *options, struct diag *diag)
 {
-	struct discovery d = {.graph = graph, .image = image, .options = options, .diag = diag};
+	struct discovery d = {
+		.graph = graph, .image = image, .options = options, .diag = diag};
 	enum status status;
 
 	memset(graph, 0, sizeof(*graph));
@@ -366,7 +370,9 @@ uint32_t graph_function_starting(const struct graph *graph, struct rva rva)
 {
 	uint32_t id = graph_function_at(graph, rva);
 
-	return id != NO_FUNCTION && graph->functions.data[id].begin.v == rva.v ? id : NO_FUNCTION;
+	return id != NO_FUNCTION && graph->functions.data[id].begin.v == rva.v
+		       ? id
+		       : NO_FUNCTION;
 }
 
 uint8_t graph_code_state(const struct graph *graph, struct rva rva)

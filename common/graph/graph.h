@@ -46,13 +46,13 @@ struct function {
 	uint32_t block;   /* id of its block */
 	uint8_t kind;     /* enum function_kind */
 	bool taken;       /* its address is taken or it is reached from outside the image */
-	uint32_t pins;    /* set of enum pin_reason, bit by bit; its block carries the union */
+	uint32_t pins;    /* set of enum pin_reason, bit by bit; the block has the union */
 	const char *name; /* symbol or export name, or NULL; in the image's memory */
 };
 
 struct block {
 	struct rva begin;
-	uint32_t size;             /* bytes; what must stay with it (a guard byte) included */
+	uint32_t size;             /* bytes, with what must stay with it (a guard byte) */
 	uint32_t first_function, function_count;
 	uint32_t pins;             /* set of enum pin_reason; 0: it may move */
 };
@@ -101,7 +101,7 @@ enum {
 	CODE_LABEL = 16,     /* something refers to this byte */
 	CODE_DATA = 32,      /* an instruction reads or writes this byte */
 	CODE_BOUNDARY = 64,  /* a function table entry begins or ends here */
-	CODE_ENTERED = 128,  /* something else leads here than branches of the same function */
+	CODE_ENTERED = 128,  /* not only branches of the same function lead here */
 };
 
 struct code_range {

@@ -69,7 +69,8 @@ static bool enter_targets(struct solver *s)
 
 	for (uint32_t i = 0; i < s->jumps.len; i++) {
 		const struct value *target = &s->jumps.data[i].target;
-		uint32_t count = target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
+		uint32_t count =
+			target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
 
 		found |= mark_table(s, target, count);
 		for (uint32_t e = 0; e < count; e++) {
@@ -145,7 +146,8 @@ static bool explore_function(struct discovery *d, enum solver_mode mode, struct 
 		if (solver_init(&s, d, mode, begin, size, &described)) {
 			s.hints = hints.data;
 			s.hint_count = hints.len;
-			solver_solve(&s, d->computed_jumps.data, sorted, d->computed_jumps.len);
+			solver_solve(&s, d->computed_jumps.data, sorted,
+				     d->computed_jumps.len);
 			more = enter_targets(&s);
 			*ret_complete = is_complete(&s);
 			solver_release(&s);
@@ -186,8 +188,9 @@ static uint32_t count_unknown(const struct discovery *d, struct rva begin, uint3
 
 /* One round over all functions with computed jumps, `jumps` ascending; writes what
  * it leaves of them to `ret_explored`. */
-static bool explore_round(struct discovery *d, enum solver_mode mode, const struct rva *jumps,
-			  uint32_t count, struct explored *explored, uint32_t *ret_count)
+static bool explore_round(struct discovery *d, enum solver_mode mode,
+			  const struct rva *jumps, uint32_t count,
+			  struct explored *explored, uint32_t *ret_count)
 {
 	struct rva begin = {0};
 	uint32_t size = 0, before = 0;
@@ -201,14 +204,16 @@ static bool explore_round(struct discovery *d, enum solver_mode mode, const stru
 		extent_of(d, jumps[i], &begin, &size);
 		if (!may_read_table(d, begin, size))
 			continue;
-		while (before < d->explored.len && d->explored.data[before].begin.v < begin.v)
+		while (before < d->explored.len &&
+		       d->explored.data[before].begin.v < begin.v)
 			before++;
 		now = (struct explored){.begin = begin,
 					.mode = (uint8_t)mode,
 					.unknown = count_unknown(d, begin, size)};
 		if (now.unknown == 0)
 			continue; /* nothing is left to find */
-		if (before < d->explored.len && d->explored.data[before].begin.v == begin.v &&
+		if (before < d->explored.len &&
+		    d->explored.data[before].begin.v == begin.v &&
 		    d->explored.data[before].unknown == now.unknown &&
 		    (d->explored.data[before].complete ||
 		     d->explored.data[before].mode == now.mode)) {
@@ -236,8 +241,8 @@ bool jump_tables_explore(struct discovery *d, bool unbounded)
 		jump_solver_sort(d);
 		if (count)
 			memcpy(jumps, d->computed_jumps.data, count * sizeof(*jumps));
-		found = explore_round(d, unbounded ? EXPLORE_ALL : EXPLORE_BOUNDED, jumps, count,
-				      explored, &explored_count);
+		found = explore_round(d, unbounded ? EXPLORE_ALL : EXPLORE_BOUNDED, jumps,
+				      count, explored, &explored_count);
 		vec_release(&d->explored);
 		d->explored.data = explored;
 		d->explored.len = explored_count;

@@ -78,7 +78,8 @@ uint32_t rvas_first_from(const struct rva *rvas, uint32_t count, struct rva rva)
 /* The first label behind `rva` in data, or the end of the address space. */
 static uint32_t next_data_label(const struct discovery *d, struct rva rva)
 {
-	uint32_t i = rvas_first_from(d->data_labels.data, d->data_labels.len, rva_add(rva, 1));
+	uint32_t i =
+		rvas_first_from(d->data_labels.data, d->data_labels.len, rva_add(rva, 1));
 
 	return i < d->data_labels.len ? d->data_labels.data[i].v : UINT32_MAX;
 }
@@ -91,7 +92,8 @@ static uint32_t next_code_label(const struct code_range *range, struct rva rva)
 	while (at < range->size && at < end) {
 		uint8_t state = range->map[at] & CODE_STATE;
 
-		if ((range->map[at] & (CODE_LABEL | CODE_FUNCTION | CODE_BOUNDARY | CODE_DATA)) ||
+		if ((range->map[at] &
+		     (CODE_LABEL | CODE_FUNCTION | CODE_BOUNDARY | CODE_DATA)) ||
 		    (state != CODE_UNKNOWN && state != CODE_TABLE))
 			break;
 		at++;
@@ -143,14 +145,14 @@ bool solver_read_entry(const struct solver *s, const struct value *target, uint3
 		return true; /* unreachable code at the end, of no bytes */
 	byte = discovery_state(s->d, *ret_target);
 	state = byte ? *byte & CODE_STATE : CODE_INSIDE;
-	return state == CODE_START ||
-	       (s->mode != PROVE && solver_holds(s, *ret_target) &&
-		(state == CODE_UNKNOWN || state == CODE_PADDING));
+	return state == CODE_START || (s->mode != PROVE && solver_holds(s, *ret_target) &&
+				       (state == CODE_UNKNOWN || state == CODE_PADDING));
 }
 
 /* The number of entries of a table without a bound.  One that would lead into the
  * function, but to no instruction, is no proper end. */
-static uint32_t open_count(const struct solver *s, const struct value *target, uint32_t limit)
+static uint32_t open_count(const struct solver *s, const struct value *target,
+			   uint32_t limit)
 {
 	uint32_t count = 0;
 	struct rva to;
@@ -198,7 +200,8 @@ static void flow_to(struct solver *s, const struct flow_state *state, struct rva
 		s->state_of[offset] = (int32_t)s->states.len;
 		/* Without a label, a block that begins before it may have run over it. */
 		if (!vec_push(&s->states, *state) ||
-		    !vec_push(&s->ran, !(s->range->map[to.v - s->range->begin.v] & CODE_LABEL)))
+		    !vec_push(&s->ran,
+			      !(s->range->map[to.v - s->range->begin.v] & CODE_LABEL)))
 			s->d->out_of_memory = true;
 	} else if (!flow_state_join(&s->states.data[s->state_of[offset]], state, to)) {
 		return;
@@ -385,7 +388,8 @@ static bool begins_unknown(const struct solver *s)
 	if (!s->proof)
 		return false;
 	f = &s->d->graph->functions.data[s->function];
-	return f->kind == FUNCTION_CHAINED || !s->proof->families.members[s->function].called;
+	return f->kind == FUNCTION_CHAINED ||
+	       !s->proof->families.members[s->function].called;
 }
 
 /* Enters wherever the map has all of `flags` and control has not come yet. */
@@ -423,7 +427,8 @@ static void follow_values(struct solver *s)
 
 bool described_init(struct described *described, uint32_t size)
 {
-	*described = (struct described){.index_of = malloc(size * sizeof(*described->index_of))};
+	*described =
+		(struct described){.index_of = malloc(size * sizeof(*described->index_of))};
 	if (described->index_of)
 		memset(described->index_of, 0xff, size * sizeof(*described->index_of));
 	return described->index_of != NULL;
@@ -436,10 +441,14 @@ void described_release(struct described *described)
 }
 
 bool solver_init(struct solver *s, struct discovery *d, enum solver_mode mode,
-			struct rva begin, uint32_t size, struct described *described)
+		 struct rva begin, uint32_t size, struct described *described)
 {
-	*s = (struct solver){.d = d, .mode = mode, .range = discovery_range(d, begin),
-			     .begin = begin, .size = size, .described = described};
+	*s = (struct solver){.d = d,
+			     .mode = mode,
+			     .range = discovery_range(d, begin),
+			     .begin = begin,
+			     .size = size,
+			     .described = described};
 	s->state_of = malloc(size * sizeof(*s->state_of));
 	s->pending = calloc(1, size);
 	if (!s->state_of || !s->pending) {
@@ -553,7 +562,8 @@ static bool solve_straight(struct solver *s, struct rva at)
 		return false;
 	value = flow_state_read(&state, at, &known->detail.target);
 	if (value.kind != VALUE_WHOLE && value.kind != VALUE_ADDRESS &&
-	    (value.kind != VALUE_TARGET || value.bound == 0 || solver_table_count(s, &value) == 0))
+	    (value.kind != VALUE_TARGET || value.bound == 0 ||
+	     solver_table_count(s, &value) == 0))
 		return false;
 	meet_jump(s, &state, at, &value);
 	return true;
@@ -561,7 +571,8 @@ static bool solve_straight(struct solver *s, struct rva at)
 
 static bool solves_itself(struct solver *s, struct rva jump)
 {
-	return !solver_holds(s, jump) || jump_is_plain_tail_call(s->d, jump) || solve_straight(s, jump);
+	return !solver_holds(s, jump) || jump_is_plain_tail_call(s->d, jump) ||
+	       solve_straight(s, jump);
 }
 
 /* Tries each jump of the function by the instructions before it; false when some need
@@ -586,7 +597,8 @@ static bool solve_by_itself(struct solver *s, const struct rva *jumps, uint32_t 
  * the first `sorted` ascend.  When they can't all be told from the instructions before
  * them, values are followed through the function; bounded exploring leaves that for
  * later, when most code will have been found without. */
-void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted, uint32_t count)
+void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted,
+		  uint32_t count)
 {
 	if (solve_by_itself(s, jumps, sorted, count))
 		return;

@@ -55,16 +55,16 @@ struct solver {
 	struct rva begin;
 	uint32_t size;                     /* bytes */
 	int32_t *state_of;                 /* by byte: index into states, -1 none; owned */
-	uint8_t *pending;                  /* by byte: whether the block here is to run; owned */
+	uint8_t *pending;                  /* by byte: whether its block is to run; owned */
 	uint32_t running;                  /* offset of the running block */
-	bool pending_before;               /* a block before it, or itself, became pending */
+	bool pending_before;               /* it or a block before it became pending */
 	VEC(struct flow_state) states;
 	VEC(bool) ran;                     /* by state: whether its block has run before */
 	struct described *described;       /* borrowed */
 	VEC(struct jump) jumps;            /* ascending */
-	bool gave_up;                      /* jumps may be missing: the function has too many
-	                                    * blocks, or its values were not followed */
-	const struct rva *hints;           /* borrowed: where tables perhaps begin, ascending */
+	bool gave_up;                      /* jumps may be missing: too many blocks,
+	                                    * or values were not followed */
+	const struct rva *hints;           /* borrowed, ascending: where tables may begin */
 	uint32_t hint_count;               /* 0 but when exploring */
 	struct proof *proof;               /* borrowed; NULL when exploring */
 	uint32_t function;                 /* id; only when proving */
@@ -91,7 +91,8 @@ void solver_release(struct solver *s);
 /* Solves the function's jumps, which are among the `count` ones of discovery, of which
  * the first `sorted` ascend: `s->jumps` holds what became of those that control
  * reaches. */
-void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted, uint32_t count);
+void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted,
+		  uint32_t count);
 
 /* Whether so many steps were made, or memory is out, that no jump can be solved. */
 bool jump_solver_is_spent(const struct discovery *d);

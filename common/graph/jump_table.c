@@ -37,21 +37,26 @@
 #include "graph/jump_solver.h"
 
 /* An entry of a proven table that leads to `to`. */
-static void add_entry(struct solver *s, const struct value *target, struct rva site, struct rva to)
+static void add_entry(struct solver *s, const struct value *target, struct rva site,
+		      struct rva to)
 {
-	struct ref ref = {.site = site, .target = to, .base = target->base, .kind = REF_TABLE,
+	struct ref ref = {.site = site,
+			  .target = to,
+			  .base = target->base,
+			  .kind = REF_TABLE,
 			  .size = 4};
 	uint8_t *state = discovery_state(s->d, to);
 
 	/* Labels of the program's own, relative to another label: what looks like one more
 	 * of them behind the last must not count. */
-	if (solver_holds(s, to) && solver_holds(s, target->base) && !solver_holds(s, target->table))
+	if (solver_holds(s, to) && solver_holds(s, target->base) &&
+	    !solver_holds(s, target->table))
 		return;
 	if (!solver_holds(s, to)) {
 		if (!state || (*state & CODE_STATE) != CODE_START)
 			return; /* the function's end */
-		s->proof->again |= function_families_join(&s->proof->families, s->d,
-							  s->function, to);
+		s->proof->again |=
+			function_families_join(&s->proof->families, s->d, s->function, to);
 		if (!target->bound)
 			discovery_doubt(s->d, to, PIN_UNSOLVED_JUMP);
 	}
@@ -61,8 +66,10 @@ static void add_entry(struct solver *s, const struct value *target, struct rva s
 static void add_table(struct solver *s, const struct jump *jump)
 {
 	const struct value *target = &jump->target;
-	struct jump_table table = {.table = target->table, .base = target->base,
-				   .jump = jump->at, .count = solver_table_count(s, target)};
+	struct jump_table table = {.table = target->table,
+				   .base = target->base,
+				   .jump = jump->at,
+				   .count = solver_table_count(s, target)};
 	struct open_table open = {jump->at, rva_add(table.table, 4 * table.count)};
 	struct rva to;
 
@@ -83,7 +90,8 @@ static const struct jump *reached_jump(const struct solver *s, struct rva at)
 	return i < s->jumps.len && s->jumps.data[i].at.v == at.v ? &s->jumps.data[i] : NULL;
 }
 
-static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump, bool conflict)
+static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump,
+		       bool conflict)
 {
 	discovery_doubt(d, jump, conflict ? PIN_TABLE_CONFLICT : PIN_UNSOLVED_JUMP);
 	proof->families.members[graph_function_at(d->graph, jump)].unsolved = true;
@@ -97,7 +105,8 @@ static bool label_targets(struct solver *s)
 
 	for (uint32_t i = 0; i < s->jumps.len; i++) {
 		const struct value *target = &s->jumps.data[i].target;
-		uint32_t count = target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
+		uint32_t count =
+			target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
 
 		for (uint32_t e = 0; e < count; e++) {
 			struct rva to;
@@ -129,7 +138,8 @@ static void record_jumps(struct solver *s, const struct rva *jumps, uint32_t cou
 
 /* Solves the jumps with all labels known; records them then, and returns false. */
 static bool prove_again(struct discovery *d, struct proof *proof, uint32_t id,
-			const struct rva *jumps, uint32_t count, struct described *described)
+			const struct rva *jumps, uint32_t count,
+			struct described *described)
 {
 	const struct function *function = &d->graph->functions.data[id];
 	struct solver s;

@@ -160,7 +160,8 @@ static void drop_doubtful_refs(struct discovery *d)
 		bool relocated = ref->kind == REF_VA64 || ref->kind == REF_VA32;
 
 		/* A relocated word is a pointer wherever it stands. */
-		if (id != NO_FUNCTION && !relocated && is_doubtful(&graph->functions.data[id]))
+		if (id != NO_FUNCTION && !relocated &&
+		    is_doubtful(&graph->functions.data[id]))
 			pin(d, ref->target, PIN_DOUBTFUL_TARGET);
 		else
 			graph->refs.data[kept++] = *ref;

@@ -17,7 +17,10 @@ static bool in_function_table(const struct discovery *d, struct rva rva)
 static void add_pointer(struct discovery *d, struct rva site, struct rva target,
 			enum ref_kind kind, uint8_t size, bool entered)
 {
-	struct ref ref = {.site = site, .target = target, .kind = (uint8_t)kind, .size = size,
+	struct ref ref = {.site = site,
+			  .target = target,
+			  .kind = (uint8_t)kind,
+			  .size = size,
 			  .enters = true};
 
 	if (!discovery_range(d, target)) {
@@ -53,10 +56,14 @@ static void add_function_table(struct discovery *d)
 
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct runtime_function *entry = &table->data[i];
-		struct ref begin = {.site = entry->site, .target = entry->begin,
-				    .kind = REF_RVA, .size = 4};
-		struct ref end = {.site = rva_add(entry->site, 4), .target = entry->end,
-				  .kind = REF_RVA_END, .size = 4};
+		struct ref begin = {.site = entry->site,
+				    .target = entry->begin,
+				    .kind = REF_RVA,
+				    .size = 4};
+		struct ref end = {.site = rva_add(entry->site, 4),
+				  .target = entry->end,
+				  .kind = REF_RVA_END,
+				  .size = 4};
 
 		if (entry->begin.v == entry->end.v)
 			end.kind = REF_RVA; /* nothing stands before such an end */
@@ -66,7 +73,8 @@ static void add_function_table(struct discovery *d)
 			/* It keeps its place among the others. */
 			set_flags(d, entry->begin, CODE_LABEL);
 			discovery_doubt(d, entry->begin, PIN_OUTSIDE_REFERENCE);
-			discovery_doubt(d, rva_of(entry->begin.v - 1), PIN_OUTSIDE_REFERENCE);
+			discovery_doubt(d, rva_of(entry->begin.v - 1),
+					PIN_OUTSIDE_REFERENCE);
 			continue;
 		}
 		set_flags(d, entry->begin, CODE_BOUNDARY | CODE_FUNCTION);
@@ -170,8 +178,8 @@ static void add_exports(struct discovery *d)
 
 	for (uint32_t i = 0; i < exports->count; i++)
 		if (!exports->data[i].forwarder)
-			add_pointer(d, exports->data[i].site, exports->data[i].target, REF_RVA, 4,
-				    false);
+			add_pointer(d, exports->data[i].site, exports->data[i].target,
+				    REF_RVA, 4, false);
 }
 
 static void add_pseudo_relocs(struct discovery *d)
@@ -180,7 +188,9 @@ static void add_pseudo_relocs(struct discovery *d)
 
 	for (uint32_t i = 0; i < pseudo->count; i++) {
 		struct ref ref = {.site = rva_add(pseudo->data[i].site, 4),
-				  .target = pseudo->data[i].target, .kind = REF_RVA, .size = 4};
+				  .target = pseudo->data[i].target,
+				  .kind = REF_RVA,
+				  .size = 4};
 
 		if (!discovery_range(d, ref.target))
 			continue;
@@ -197,7 +207,8 @@ static void add_symbols(struct discovery *d)
 	const struct coff_symbols *symbols = &d->graph->tables.symbols;
 
 	for (uint32_t i = 0; i < symbols->count; i++)
-		if (symbols->data[i].is_function && !in_function_table(d, symbols->data[i].rva))
+		if (symbols->data[i].is_function &&
+		    !in_function_table(d, symbols->data[i].rva))
 			discovery_enter(d, symbols->data[i].rva, true);
 }
 
@@ -219,8 +230,9 @@ enum status table_refs_add(struct discovery *d)
 	const struct pe_headers *headers = &d->image->headers;
 
 	if (config->volatile_metadata.v || config->dynamic_relocation_section)
-		return diag_fail(d->diag, STATUS_UNSUPPORTED,
-				 "volatile metadata and dynamic relocations are not supported");
+		return diag_fail(
+			d->diag, STATUS_UNSUPPORTED,
+			"volatile metadata and dynamic relocations are not supported");
 	add_function_table(d);
 	if (headers->entry.v)
 		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,

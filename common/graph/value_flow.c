@@ -114,7 +114,8 @@ static bool place_of(const struct flow_state *state, const struct operand *opera
 	if (operand->kind != OPERAND_MEMORY || operand->index != REGISTER_NONE || !base ||
 	    base->kind != VALUE_STACK || operand->size == 0)
 		return false;
-	*ret_place = (struct place){base->id, (int32_t)(base->table.v + (uint32_t)operand->value),
+	*ret_place = (struct place){base->id,
+				    (int32_t)(base->table.v + (uint32_t)operand->value),
 				    operand->size};
 	return true;
 }
@@ -126,7 +127,8 @@ static bool may_be_stack(const struct flow_state *state, const struct operand *o
 	const struct value *base = register_value(state, operand->base);
 	const struct value *index = register_value(state, operand->index);
 
-	return (base && base->kind == VALUE_STACK) || (index && index->kind == VALUE_STACK) ||
+	return (base && base->kind == VALUE_STACK) ||
+	       (index && index->kind == VALUE_STACK) ||
 	       (base && operand->base == REGISTER_RBP && base->kind == VALUE_COMPUTED);
 }
 
@@ -170,7 +172,8 @@ static unsigned slot_to_replace(struct flow_state *state)
 	return first;
 }
 
-static void add_slot(struct flow_state *state, const struct place *place, struct value value)
+static void add_slot(struct flow_state *state, const struct place *place,
+		     struct value value)
 {
 	state->slots[slot_to_replace(state)] =
 		(struct slot){place->stack, place->offset, place->size, value};
@@ -223,7 +226,8 @@ static bool element_of(const struct flow_state *state, const struct operand *ope
 		ret_element->bound = fact_bound(state, index_id);
 		return true;
 	}
-	if (base->kind != VALUE_ADDRESS || index->kind != VALUE_SCALED || operand->scale != 1)
+	if (base->kind != VALUE_ADDRESS || index->kind != VALUE_SCALED ||
+	    operand->scale != 1)
 		return false;
 	ret_element->table = rva_add(base->table, displacement);
 	ret_element->bound = index->bound;
@@ -231,7 +235,8 @@ static bool element_of(const struct flow_state *state, const struct operand *ope
 }
 
 /* What a load of `operand` gives. */
-static struct value load(struct flow_state *state, struct rva at, const struct operand *operand)
+static struct value load(struct flow_state *state, struct rva at,
+			 const struct operand *operand)
 {
 	struct value value = fresh(VALUE_COMPUTED, made_id(at, WHAT_LOAD));
 	struct value element;
@@ -242,8 +247,9 @@ static struct value load(struct flow_state *state, struct rva at, const struct o
 		struct slot *slot = find_slot(state, &place);
 
 		if (slot)
-			return slot->size == place.size ? slot->value
-							: lower_part(slot->value, place.size);
+			return slot->size == place.size
+				       ? slot->value
+				       : lower_part(slot->value, place.size);
 		value.id = made_id(at, WHAT_SLOT);
 		add_slot(state, &place, value);
 		return value;
@@ -269,7 +275,8 @@ struct value flow_state_read(struct flow_state *state, struct rva at,
 	/* A constant of 64 bits is an address under a relocation, or no address. */
 	if (operand->kind == OPERAND_CONSTANT && operand->size == 8)
 		return fresh(VALUE_WHOLE, made_id(at, WHAT_LOAD));
-	value = operand->kind == OPERAND_REGISTER ? register_value(state, operand->reg) : NULL;
+	value = operand->kind == OPERAND_REGISTER ? register_value(state, operand->reg)
+						  : NULL;
 	return value ? *value : fresh(VALUE_COMPUTED, made_id(at, WHAT_LOAD));
 }
 
@@ -398,8 +405,8 @@ static struct value either(const struct value *a, const struct value *b, uint64_
 }
 
 /* The value that an instruction writes into its target register. */
-static struct value result_of(struct flow_state *state, struct rva at, const struct insn *insn,
-			      const struct insn_detail *detail)
+static struct value result_of(struct flow_state *state, struct rva at,
+			      const struct insn *insn, const struct insn_detail *detail)
 {
 	const struct operand *target = &detail->target, *source = &detail->source;
 	uint64_t id = made_id(at, target->reg & 15u);
@@ -408,7 +415,8 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 	switch (detail->op) {
 	case OP_MOVE:
 		if (target->size >= 4)
-			value = lower_part(flow_state_read(state, at, source), target->size);
+			value = lower_part(flow_state_read(state, at, source),
+					   target->size);
 		break;
 	case OP_ZERO_EXTEND:
 	case OP_SIGN_EXTEND:
@@ -423,7 +431,8 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 		value = added(state, at, detail, id);
 		break;
 	case OP_SHIFT_LEFT:
-		if (source->kind == OPERAND_CONSTANT && source->value == 2 && target->size >= 4)
+		if (source->kind == OPERAND_CONSTANT && source->value == 2 &&
+		    target->size >= 4)
 			value = scaled(state, &state->registers[target->reg], id);
 		break;
 	case OP_CONDITIONAL_MOVE:
@@ -437,12 +446,13 @@ static struct value result_of(struct flow_state *state, struct rva at, const str
 	return value;
 }
 
-static void compare(struct flow_state *state, struct rva at, const struct insn_detail *detail)
+static void compare(struct flow_state *state, struct rva at,
+		    const struct insn_detail *detail)
 {
 	struct value left;
 
-	state->compared = detail->source.kind == OPERAND_CONSTANT && detail->source.value >= 0 &&
-			  detail->source.value < UINT32_MAX;
+	state->compared = detail->source.kind == OPERAND_CONSTANT &&
+			  detail->source.value >= 0 && detail->source.value < UINT32_MAX;
 	if (!state->compared)
 		return;
 	left = lower_part(flow_state_read(state, at, &detail->target), detail->target.size);
@@ -483,8 +493,8 @@ static void after_call(struct flow_state *state, struct rva at)
 		if (reg != 0 && state->registers[reg].kind == VALUE_ADDRESS)
 			state->registers[reg].survived = true;
 		else
-			state->registers[reg] = fresh(reg == 0 ? VALUE_WHOLE : VALUE_COMPUTED,
-						      made_id(at, reg));
+			state->registers[reg] = fresh(
+				reg == 0 ? VALUE_WHOLE : VALUE_COMPUTED, made_id(at, reg));
 	}
 }
 
@@ -525,8 +535,10 @@ static void push(struct flow_state *state, struct rva at, const struct insn_deta
 
 static void pop(struct flow_state *state, struct rva at, const struct insn_detail *detail)
 {
-	static const struct operand top = {.kind = OPERAND_MEMORY, .size = 8,
-					   .base = REGISTER_RSP, .index = REGISTER_NONE};
+	static const struct operand top = {.kind = OPERAND_MEMORY,
+					   .size = 8,
+					   .base = REGISTER_RSP,
+					   .index = REGISTER_NONE};
 	const struct operand *target = &detail->target;
 	struct value *rsp = &state->registers[REGISTER_RSP];
 	struct value value = load(state, at, &top);
@@ -541,8 +553,8 @@ static void pop(struct flow_state *state, struct rva at, const struct insn_detai
 					  : fresh(VALUE_COMPUTED, made_id(at, target->reg));
 }
 
-static void write_registers(struct flow_state *state, struct rva at, const struct insn *insn,
-			    const struct insn_detail *detail)
+static void write_registers(struct flow_state *state, struct rva at,
+			    const struct insn *insn, const struct insn_detail *detail)
 {
 	const struct operand *target = &detail->target;
 	uint16_t written = detail->written;
@@ -550,7 +562,7 @@ static void write_registers(struct flow_state *state, struct rva at, const struc
 	if (detail->op != OP_OTHER && target->kind == OPERAND_REGISTER &&
 	    target->reg < REGISTER_COUNT) {
 		state->registers[target->reg] = result_of(state, at, insn, detail);
-		written &= (uint16_t)~(1u << target->reg);
+		written &= (uint16_t) ~(1u << target->reg);
 	}
 	for (unsigned r = 0; r < REGISTER_COUNT; r++)
 		if (written >> r & 1)
@@ -597,7 +609,8 @@ void flow_state_branch(struct flow_state *state, enum insn_condition condition, 
 	    (condition == CONDITION_BELOW_EQUAL && taken))
 		add_fact(state, state->compared_id, constant + 1);
 	else if (((condition == CONDITION_ABOVE_EQUAL && !taken) ||
-		  (condition == CONDITION_BELOW && taken)) && constant > 0)
+		  (condition == CONDITION_BELOW && taken)) &&
+		 constant > 0)
 		add_fact(state, state->compared_id, constant);
 }
 
@@ -631,7 +644,8 @@ static bool join_value(struct value *into, const struct value *from, uint64_t id
 		joined.survived = into->survived || from->survived;
 		if (into->bound != from->bound)
 			joined.bound = into->bound && from->bound
-					       ? (into->bound > from->bound ? into->bound : from->bound)
+					       ? (into->bound > from->bound ? into->bound
+									    : from->bound)
 					       : 0;
 		joined.id = into->id == from->id ? into->id : id;
 	}
@@ -642,7 +656,8 @@ static bool join_value(struct value *into, const struct value *from, uint64_t id
 	return true;
 }
 
-static bool join_slots(struct flow_state *into, const struct flow_state *from, struct rva at)
+static bool join_slots(struct flow_state *into, const struct flow_state *from,
+		       struct rva at)
 {
 	bool changed = false;
 

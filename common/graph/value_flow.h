@@ -17,9 +17,9 @@
 
 enum value_kind {
 	VALUE_COMPUTED, /* what arithmetic has made, came from the stack, or is not known */
-	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, call's result */
+	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, returned */
 	VALUE_ADDRESS,  /* the address `table` */
-	VALUE_STACK,    /* an address on the stack, `table` bytes from where this id stands */
+	VALUE_STACK,    /* an address on the stack, `table` bytes from where its id is */
 	VALUE_SCALED,   /* 4 * the value with this id */
 	VALUE_ELEMENT,  /* the address of an entry of the table at `table` */
 	VALUE_ENTRY,    /* the 32-bit entry itself; sign-extended when the width is 8 */

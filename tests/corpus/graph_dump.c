@@ -11,7 +11,7 @@
 #include "graph/analysis.h"
 
 static const char *const function_kinds[] = {"table", "chained", "leaf", "island", "bytes"};
-static const char *const ref_kinds[] = {"branch", "address", "memory", "rva",  "rva-end",
+static const char *const ref_kinds[] = {"branch", "address", "memory", "rva", "rva-end",
 					"va64",   "va32",    "table",  "self"};
 
 static void print_pins(uint32_t pins)

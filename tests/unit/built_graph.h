@@ -53,7 +53,8 @@ static inline void built_graph_init(struct built_graph *t)
 }
 
 /* Code, then int3 up to a multiple of 16. */
-static inline struct rva built_graph_code(struct built_graph *t, const char *bytes, size_t size)
+static inline struct rva built_graph_code(struct built_graph *t, const char *bytes,
+					  size_t size)
 {
 	struct rva begin = image_builder_put(&t->b, bytes, size);
 
@@ -66,8 +67,10 @@ static inline struct rva built_graph_code(struct built_graph *t, const char *byt
 /* Bytes without padding behind. */
 #define BARE(t, bytes) image_builder_put(&(t)->b, bytes, sizeof(bytes) - 1)
 
-/* Makes the PC-relative field of 4 bytes at `field`, the instruction's end, mean `target`. */
-static inline void built_graph_point(struct built_graph *t, struct rva field, struct rva target)
+/* Makes the PC-relative field of 4 bytes at `field`, the instruction's end, mean `target`.
+ */
+static inline void built_graph_point(struct built_graph *t, struct rva field,
+				     struct rva target)
 {
 	store_u32(image_builder_at(&t->b, field), target.v - field.v - 4);
 }
@@ -137,12 +140,14 @@ static inline void built_graph_put_exports(struct built_graph *t)
 /* One block for each relocation (PE/COFF specification, ".reloc Section"). */
 static inline void built_graph_put_relocs(struct built_graph *t)
 {
-	struct rva blocks = image_builder_section(&t->b, ".reloc", BUILT_CONST | 0x02000000);
+	struct rva blocks =
+		image_builder_section(&t->b, ".reloc", BUILT_CONST | 0x02000000);
 
 	for (uint32_t i = 0; i < t->reloc_count; i++) {
 		image_builder_u32(&t->b, t->relocs[i].v & ~0xfffu);
 		image_builder_u32(&t->b, 12);
-		image_builder_u16(&t->b, (uint16_t)(RELOC_DIR64 << 12 | (t->relocs[i].v & 0xfff)));
+		image_builder_u16(&t->b,
+				  (uint16_t)(RELOC_DIR64 << 12 | (t->relocs[i].v & 0xfff)));
 		image_builder_u16(&t->b, 0);
 	}
 	image_builder_directory(&t->b, DIRECTORY_RELOCATION, blocks, 12 * t->reloc_count);
@@ -162,7 +167,8 @@ static inline enum status built_graph_try(struct built_graph *t)
 	t->diag = t->built.diag;
 	if (t->status == STATUS_OK) {
 		diag_init(&t->diag);
-		t->status = graph_discover(&t->graph, &t->built.image, &t->options, &t->diag);
+		t->status =
+			graph_discover(&t->graph, &t->built.image, &t->options, &t->diag);
 	}
 	return t->status;
 }
@@ -194,7 +200,8 @@ static inline const struct function *built_graph_function(const struct built_gra
 	return id == NO_FUNCTION ? NULL : &t->graph.functions.data[id];
 }
 
-static inline const struct block *built_graph_block(const struct built_graph *t, struct rva rva)
+static inline const struct block *built_graph_block(const struct built_graph *t,
+						    struct rva rva)
 {
 	uint32_t id = graph_block_at(&t->graph, rva);
 
@@ -202,7 +209,8 @@ static inline const struct block *built_graph_block(const struct built_graph *t,
 }
 
 /* The reference whose field is at `site`, or NULL. */
-static inline const struct ref *built_graph_ref(const struct built_graph *t, struct rva site)
+static inline const struct ref *built_graph_ref(const struct built_graph *t,
+						struct rva site)
 {
 	uint32_t i = graph_ref_from(&t->graph, site);
 

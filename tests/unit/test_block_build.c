@@ -39,8 +39,8 @@ static void test_fall_through(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = BARE(&t, "\x31\xc0");             /* xor eax, eax: runs into g */
-	g = BARE(&t, "\x85\xc9\x74\xfc");     /* test ecx, ecx; jz g: runs into h */
+	f = BARE(&t, "\x31\xc0");         /* xor eax, eax: runs into g */
+	g = BARE(&t, "\x85\xc9\x74\xfc"); /* test ecx, ecx; jz g: runs into h */
 	h = CODE(&t, "\xc3");
 	built_graph_row(&t, f, 2);
 	built_graph_row(&t, g, 4);
@@ -132,7 +132,7 @@ static void test_call_at_end(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\xe8\x1b\0\0\0");     /* call h; int3 */
+	f = CODE(&t, "\xe8\x1b\0\0\0"); /* call h; int3 */
 	g = BARE(&t, "\x31\xc0\x31\xc9\x31\xd2\x31\xdb\x31\xf6\x31\xff\xff\x15\0\0");
 	h = CODE(&t, "\xc3");
 	memcpy(image_builder_at(&t.b, rva_add(g, 11)), "\xe8\0\0\0\0", 5); /* call h */
@@ -154,7 +154,8 @@ static void test_call_with_padding_inside(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = BARE(&t, "\xe8\x0b\0\0\0\x90\x66\x90\x0f\x1f\x80\0\0\0\0\x90"); /* call g; nops */
+	f = BARE(&t,
+		 "\xe8\x0b\0\0\0\x90\x66\x90\x0f\x1f\x80\0\0\0\0\x90"); /* call g; nops */
 	g = CODE(&t, "\xc3");
 	built_graph_row(&t, f, 16);
 	built_graph_row(&t, g, 1);

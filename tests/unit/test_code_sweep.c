@@ -28,7 +28,7 @@ static void test_all_kinds(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\xe8\0\0\0\0\xc3");   /* call leaf; ret */
+	f = CODE(&t, "\xe8\0\0\0\0\xc3"); /* call leaf; ret */
 	leaf = CODE(&t, "\x8d\x41\x01\xc3");
 	island = CODE(&t, "\x31\xc0\xc3");
 	g = CODE(&t, "\xc3");
@@ -57,9 +57,9 @@ static void test_reference_fields(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\x48\x8d\x05\0\0\0\0"             /* lea rax, [g] */
-		     "\xc7\x05\0\0\0\0\x01\0\0\0"       /* mov dword [data], 1 */
-		     "\xe9\0\0\0\0");                   /* jmp g */
+	f = CODE(&t, "\x48\x8d\x05\0\0\0\0"       /* lea rax, [g] */
+		     "\xc7\x05\0\0\0\0\x01\0\0\0" /* mov dword [data], 1 */
+		     "\xe9\0\0\0\0");             /* jmp g */
 	g = CODE(&t, "\xc3");
 	built_graph_row(&t, f, 22);
 	built_graph_row(&t, g, 1);
@@ -195,7 +195,7 @@ static void test_overlap(void **unused)
 	built_graph_init(&t);
 	f = CODE(&t, "\x48\x83\xec\x28\x75\xfc\xc3"); /* sub rsp, 40; jnz f + 2; ret */
 	g = CODE(&t, "\x48\x83\xec\x28\xc3");
-	h = CODE(&t, "\xe9\0\0\0\0");                 /* jmp g + 2 */
+	h = CODE(&t, "\xe9\0\0\0\0"); /* jmp g + 2 */
 	built_graph_row(&t, f, 7);
 	built_graph_row(&t, g, 5);
 	built_graph_row(&t, h, 5);
@@ -272,10 +272,10 @@ static void test_leaf_with_padding(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\xe9\x0b\0\0\0"                      /* jmp 16 */
-		     "\x66\x90\x0f\x1f\x44\0\0\x66\x90"    /* nops up to 14 */
-		     "\x31\xc0"                            /* 14: xor eax, eax */
-		     "\xff\xc9\x0f\x85\xf6\xff\xff\xff"    /* 16: dec ecx; jnz 14 */
+	f = CODE(&t, "\xe9\x0b\0\0\0"                   /* jmp 16 */
+		     "\x66\x90\x0f\x1f\x44\0\0\x66\x90" /* nops up to 14 */
+		     "\x31\xc0"                         /* 14: xor eax, eax */
+		     "\xff\xc9\x0f\x85\xf6\xff\xff\xff" /* 16: dec ecx; jnz 14 */
 		     "\xc3");
 	built_graph_export(&t, f);
 	built_graph_discover(&t);
@@ -309,7 +309,8 @@ static void test_chained_row_is_no_entry(void **unused)
 	assert_int_equal(PINS(&t, whole), 0);
 	/* The chained information names the whole. */
 	assert_int_equal(LEADS(&t, rva_add(t.rows[1].unwind, 4)), whole.v);
-	assert_int_equal(built_graph_ref(&t, rva_add(t.rows[1].unwind, 8))->kind, REF_RVA_END);
+	assert_int_equal(built_graph_ref(&t, rva_add(t.rows[1].unwind, 8))->kind,
+			 REF_RVA_END);
 	built_graph_release(&t);
 }
 

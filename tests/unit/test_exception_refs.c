@@ -20,8 +20,8 @@ struct handled {
 static void begin(struct handled *h)
 {
 	built_graph_init(&h->t);
-	h->f = CODE(&h->t, "\xe8\0\0\0\0\xc3"        /* call g; ret */
-			   "\x31\xc0\x31\xdb\xc3");  /* pad */
+	h->f = CODE(&h->t, "\xe8\0\0\0\0\xc3"       /* call g; ret */
+			   "\x31\xc0\x31\xdb\xc3"); /* pad */
 	h->pad = rva_add(h->f, 6);
 	h->g = CODE(&h->t, "\x31\xc0\xc3");
 	h->handler = CODE(&h->t, "\x31\xc0\xc3");

@@ -14,7 +14,8 @@ enum { RAX = 0, RDX = 2, RBX = 3 };
 
 /* Runs the instructions in `code` from `at` on; after each comparison control goes on
  * as if a `ja` behind it was not taken. */
-static struct rva run(struct flow_state *state, struct rva at, const uint8_t *code, size_t size)
+static struct rva run(struct flow_state *state, struct rva at, const uint8_t *code,
+		      size_t size)
 {
 	for (size_t i = 0; i < size;) {
 		struct insn_detail detail;
@@ -61,7 +62,8 @@ static void test_bound_holds(void **unused)
 	/* mov [rbp - 8], ecx; mov byte [rbp + 0], 1 */
 	assert_int_equal(BOUND_AFTER("\x89\x4d\xf8\xc6\x45\x00\x01"), 8);
 	assert_int_equal(BOUND_AFTER("\x51"), 8); /* push rcx */
-	assert_int_equal(BOUND_AFTER("\x8b\x4d\xfc\x89\x4d\xfc"), 8); /* stored again as it was */
+	assert_int_equal(BOUND_AFTER("\x8b\x4d\xfc\x89\x4d\xfc"),
+			 8); /* stored again as it was */
 }
 
 static void test_variable_changes(void **unused)
@@ -74,8 +76,10 @@ static void test_variable_changes(void **unused)
 	assert_int_equal(BOUND_AFTER("\x83\x45\xfc\x01"), 0); /* add dword [rbp - 4], 1 */
 	assert_int_equal(BOUND_AFTER("\xff\x45\xfc"), 0);     /* inc dword [rbp - 4] */
 	assert_int_equal(BOUND_AFTER("\x87\x45\xfc"), 0);     /* xchg [rbp - 4], eax */
-	assert_int_equal(BOUND_AFTER("\x89\x44\x24\x3c"), 0); /* mov [rsp + 60], eax: the same */
-	assert_int_equal(BOUND_AFTER("\x89\x44\x0c\x10"), 0); /* mov [rsp + rcx + 16], eax */
+	assert_int_equal(BOUND_AFTER("\x89\x44\x24\x3c"),
+			 0); /* mov [rsp + 60], eax: the same */
+	assert_int_equal(BOUND_AFTER("\x89\x44\x0c\x10"),
+			 0); /* mov [rsp + rcx + 16], eax */
 	assert_int_equal(BOUND_AFTER("\x0f\x11\x45\xf0"), 0); /* movups [rbp - 16], xmm0 */
 	assert_int_equal(BOUND_AFTER("\xf3\x48\xab"), 0);     /* rep stosq */
 	/* lea rcx, [rbp - 4]; mov dword [rcx], 99 */
@@ -125,18 +129,20 @@ static void test_base_over_the_stack(void **unused)
 
 	(void)unused;
 	/* mov [rsp + 32], rdx; call; mov rdx, [rsp + 32] */
-	state = STATE_AFTER(FRAME LEA_RDX "\x48\x89\x54\x24\x20\xe8\0\0\0\0\x48\x8b\x54\x24\x20"
-			    READ_ENTRY ADD_BASE);
+	state = STATE_AFTER(
+		FRAME LEA_RDX
+		"\x48\x89\x54\x24\x20\xe8\0\0\0\0\x48\x8b\x54\x24\x20" READ_ENTRY ADD_BASE);
 	assert_int_equal(state.registers[RAX].kind, VALUE_TARGET);
 	assert_true(state.registers[RAX].survived);
 	/* The same without the call; with another store into the slot's upper half. */
-	state = STATE_AFTER(FRAME LEA_RDX "\x48\x89\x54\x24\x20\x48\x8b\x54\x24\x20" READ_ENTRY
-			    ADD_BASE);
+	state = STATE_AFTER(FRAME LEA_RDX
+			    "\x48\x89\x54\x24\x20\x48\x8b\x54\x24\x20" READ_ENTRY ADD_BASE);
 	assert_int_equal(state.registers[RAX].kind, VALUE_TARGET);
 	assert_false(state.registers[RAX].survived);
-	state = STATE_AFTER(FRAME LEA_RDX
-			    "\x48\x89\x54\x24\x20\x89\x44\x24\x24\x48\x8b\x54\x24\x20" READ_ENTRY
-			    ADD_BASE);
+	state = STATE_AFTER(
+		FRAME LEA_RDX
+		"\x48\x89\x54\x24\x20\x89\x44\x24\x24\x48\x8b\x54\x24\x20" READ_ENTRY
+			ADD_BASE);
 	assert_int_equal(state.registers[RAX].kind, VALUE_COMPUTED);
 }
 

@@ -27,9 +27,9 @@ static void test_word_in_data(void **unused)
 	built_graph_row(&t, k, 3);
 	image_builder_section(&t.b, ".rdata", BUILT_CONST);
 	image_builder_u32(&t.b, f.v);
-	image_builder_u32(&t.b, g.v + 2);   /* an instruction, no function */
+	image_builder_u32(&t.b, g.v + 2); /* an instruction, no function */
 	image_builder_u16(&t.b, 0);
-	image_builder_u32(&t.b, h.v);       /* not aligned */
+	image_builder_u32(&t.b, h.v); /* not aligned */
 	image_builder_section(&t.b, ".data", BUILT_DATA);
 	image_builder_u32(&t.b, k.v);
 	built_graph_discover(&t);
@@ -109,9 +109,9 @@ static void test_constants(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\xb9\0\0\0\0"         /* mov ecx, moved */
-		     "\x8b\x80\0\0\0\0"     /* mov eax, [rax + displaced] */
-		     "\x81\xf9\0\0\0\0"     /* cmp ecx, compared: never an address */
+	f = CODE(&t, "\xb9\0\0\0\0"     /* mov ecx, moved */
+		     "\x8b\x80\0\0\0\0" /* mov eax, [rax + displaced] */
+		     "\x81\xf9\0\0\0\0" /* cmp ecx, compared: never an address */
 		     "\xc3");
 	moved = CODE(&t, "\x31\xc0\xc3");
 	displaced = CODE(&t, "\x31\xc0\xc3");

@@ -19,48 +19,57 @@ struct known {
 	int32_t relative;
 };
 
-#define KNOWN(bytes, ...) {bytes, sizeof(bytes) - 1, __VA_ARGS__}
+#define KNOWN(bytes, ...)                                                                  \
+	{                                                                                  \
+		bytes, sizeof(bytes) - 1, __VA_ARGS__                                      \
+	}
 
 static const struct known instructions[] = {
 	KNOWN("\x90", FLOW_NEXT, FIELD_NONE, 0, 0, 0),
-	KNOWN("\x48\x89\xe5", FLOW_NEXT, FIELD_NONE, 0, 0, 0),             /* mov rbp, rsp */
+	KNOWN("\x48\x89\xe5", FLOW_NEXT, FIELD_NONE, 0, 0, 0), /* mov rbp, rsp */
 	KNOWN("\xe8\x01\x02\x03\x04", FLOW_CALL, FIELD_BRANCH, 1, 4, 0x04030201),
 	KNOWN("\xe9\xff\xff\xff\xff", FLOW_JUMP, FIELD_BRANCH, 1, 4, -1),
 	KNOWN("\xeb\xfe", FLOW_JUMP, FIELD_BRANCH, 1, 1, -2),
-	KNOWN("\x74\x10", FLOW_BRANCH, FIELD_BRANCH, 1, 1, 16),            /* jz */
-	KNOWN("\x0f\x8f\x10\0\0\0", FLOW_BRANCH, FIELD_BRANCH, 2, 4, 16),  /* jg */
+	KNOWN("\x74\x10", FLOW_BRANCH, FIELD_BRANCH, 1, 1, 16),           /* jz */
+	KNOWN("\x0f\x8f\x10\0\0\0", FLOW_BRANCH, FIELD_BRANCH, 2, 4, 16), /* jg */
 	KNOWN("\x2e\x0f\x84\x10\0\0\0", FLOW_BRANCH, FIELD_BRANCH, 3, 4, 16),
-	KNOWN("\xf2\xe9\x10\0\0\0", FLOW_JUMP, FIELD_BRANCH, 2, 4, 16),    /* bnd jmp */
-	KNOWN("\xe3\x05", FLOW_BRANCH, FIELD_BRANCH, 1, 1, 5),             /* jrcxz */
-	KNOWN("\xe2\xf0", FLOW_BRANCH, FIELD_BRANCH, 1, 1, -16),           /* loop */
-	KNOWN("\xc7\xf8\x10\0\0\0", FLOW_BRANCH, FIELD_BRANCH, 2, 4, 16),  /* xbegin */
-	KNOWN("\xff\xd0", FLOW_CALL_INDIRECT, FIELD_NONE, 0, 0, 0),        /* call rax */
+	KNOWN("\xf2\xe9\x10\0\0\0", FLOW_JUMP, FIELD_BRANCH, 2, 4, 16),   /* bnd jmp */
+	KNOWN("\xe3\x05", FLOW_BRANCH, FIELD_BRANCH, 1, 1, 5),            /* jrcxz */
+	KNOWN("\xe2\xf0", FLOW_BRANCH, FIELD_BRANCH, 1, 1, -16),          /* loop */
+	KNOWN("\xc7\xf8\x10\0\0\0", FLOW_BRANCH, FIELD_BRANCH, 2, 4, 16), /* xbegin */
+	KNOWN("\xff\xd0", FLOW_CALL_INDIRECT, FIELD_NONE, 0, 0, 0),       /* call rax */
 	KNOWN("\xff\x15\x08\0\0\0", FLOW_CALL_INDIRECT, FIELD_MEMORY, 2, 4, 8),
 	KNOWN("\xff\x25\x08\0\0\0", FLOW_JUMP_INDIRECT, FIELD_MEMORY, 2, 4, 8),
 	KNOWN("\x48\xff\x25\x08\0\0\0", FLOW_JUMP_INDIRECT, FIELD_MEMORY, 3, 4, 8),
 	KNOWN("\xff\xe0", FLOW_JUMP_INDIRECT, FIELD_NONE, 0, 0, 0),
-	KNOWN("\x3e\xff\xe2", FLOW_JUMP_INDIRECT, FIELD_NONE, 0, 0, 0),    /* notrack jmp rdx */
-	KNOWN("\xff\x24\xca", FLOW_JUMP_INDIRECT, FIELD_NONE, 0, 0, 0),    /* jmp [rdx+rcx*8] */
+	KNOWN("\x3e\xff\xe2", FLOW_JUMP_INDIRECT, FIELD_NONE, 0, 0,
+	      0), /* notrack jmp rdx */
+	KNOWN("\xff\x24\xca", FLOW_JUMP_INDIRECT, FIELD_NONE, 0, 0,
+	      0), /* jmp [rdx+rcx*8] */
 	KNOWN("\xc3", FLOW_RETURN, FIELD_NONE, 0, 0, 0),
 	KNOWN("\xc2\x08\0", FLOW_RETURN, FIELD_NONE, 0, 0, 0),
-	KNOWN("\xf3\xc3", FLOW_RETURN, FIELD_NONE, 0, 0, 0),               /* rep ret */
+	KNOWN("\xf3\xc3", FLOW_RETURN, FIELD_NONE, 0, 0, 0), /* rep ret */
 	KNOWN("\xcc", FLOW_STOP, FIELD_NONE, 0, 0, 0),
-	KNOWN("\x0f\x0b", FLOW_STOP, FIELD_NONE, 0, 0, 0),                 /* ud2 */
-	KNOWN("\xcd\x29", FLOW_STOP, FIELD_NONE, 0, 0, 0),                 /* int 29h */
-	KNOWN("\xcd\x2d", FLOW_NEXT, FIELD_NONE, 0, 0, 0),                 /* int 2dh */
-	KNOWN("\xf4", FLOW_STOP, FIELD_NONE, 0, 0, 0),                     /* hlt */
-	KNOWN("\x0f\x05", FLOW_NEXT, FIELD_NONE, 0, 0, 0),                 /* syscall */
+	KNOWN("\x0f\x0b", FLOW_STOP, FIELD_NONE, 0, 0, 0), /* ud2 */
+	KNOWN("\xcd\x29", FLOW_STOP, FIELD_NONE, 0, 0, 0), /* int 29h */
+	KNOWN("\xcd\x2d", FLOW_NEXT, FIELD_NONE, 0, 0, 0), /* int 2dh */
+	KNOWN("\xf4", FLOW_STOP, FIELD_NONE, 0, 0, 0),     /* hlt */
+	KNOWN("\x0f\x05", FLOW_NEXT, FIELD_NONE, 0, 0, 0), /* syscall */
 	KNOWN("\x48\x8d\x05\x10\0\0\0", FLOW_NEXT, FIELD_ADDRESS, 3, 4, 16),
 	KNOWN("\x8b\x05\x10\0\0\0", FLOW_NEXT, FIELD_MEMORY, 2, 4, 16),
 	KNOWN("\xc7\x05\x10\0\0\0\x01\0\0\0", FLOW_NEXT, FIELD_MEMORY, 2, 4, 16),
 	KNOWN("\x80\x3d\x10\0\0\0\x01", FLOW_NEXT, FIELD_MEMORY, 2, 4, 16), /* cmp byte */
 	KNOWN("\x66\x0f\x6f\x05\x10\0\0\0", FLOW_NEXT, FIELD_MEMORY, 4, 4, 16), /* movdqa */
-	KNOWN("\xc5\xf9\x6f\x05\x10\0\0\0", FLOW_NEXT, FIELD_MEMORY, 4, 4, 16), /* vmovdqa */
+	KNOWN("\xc5\xf9\x6f\x05\x10\0\0\0", FLOW_NEXT, FIELD_MEMORY, 4, 4,
+	      16), /* vmovdqa */
 	KNOWN("\x62\xf1\x7d\x48\x6f\x05\x10\0\0\0", FLOW_NEXT, FIELD_MEMORY, 6, 4, 16),
-	KNOWN("\x66\x0f\x3a\x0f\x05\x10\0\0\0\x08", FLOW_NEXT, FIELD_MEMORY, 5, 4, 16), /* palignr */
-	KNOWN("\x48\x8d\x80\x10\0\0\0", FLOW_NEXT, FIELD_NONE, 0, 0, 0),   /* lea rax, [rax+16] */
-	KNOWN("\x48\x8d\x04\x25\x10\0\0\0", FLOW_NEXT, FIELD_NONE, 0, 0, 0), /* lea rax, [16] */
-	KNOWN("\x89\x6d\0", FLOW_NEXT, FIELD_NONE, 0, 0, 0),               /* mov [rbp], ebp */
+	KNOWN("\x66\x0f\x3a\x0f\x05\x10\0\0\0\x08", FLOW_NEXT, FIELD_MEMORY, 5, 4,
+	      16), /* palignr */
+	KNOWN("\x48\x8d\x80\x10\0\0\0", FLOW_NEXT, FIELD_NONE, 0, 0,
+	      0), /* lea rax, [rax+16] */
+	KNOWN("\x48\x8d\x04\x25\x10\0\0\0", FLOW_NEXT, FIELD_NONE, 0, 0,
+	      0),                                            /* lea rax, [16] */
+	KNOWN("\x89\x6d\0", FLOW_NEXT, FIELD_NONE, 0, 0, 0), /* mov [rbp], ebp */
 };
 
 static void test_known_instructions(void **unused)
@@ -70,7 +79,8 @@ static void test_known_instructions(void **unused)
 		const struct known *known = &instructions[i];
 		struct insn insn;
 
-		assert_true(insn_decode((const uint8_t *)known->bytes, known->length, &insn));
+		assert_true(
+			insn_decode((const uint8_t *)known->bytes, known->length, &insn));
 		assert_int_equal(insn.length, known->length);
 		assert_int_equal(insn.flow, known->flow);
 		assert_int_equal(insn.field, known->field);
@@ -78,7 +88,8 @@ static void test_known_instructions(void **unused)
 		assert_int_equal(insn.field_size, known->field_size);
 		assert_int_equal(insn.relative, known->relative);
 		/* Cut off by a byte it is none, whatever it was. */
-		assert_false(insn_decode((const uint8_t *)known->bytes, known->length - 1u, &insn) &&
+		assert_false(insn_decode((const uint8_t *)known->bytes, known->length - 1u,
+					 &insn) &&
 			     insn.length == known->length);
 	}
 }
@@ -99,7 +110,8 @@ static void test_no_instruction(void **unused)
 	struct insn insn;
 
 	(void)unused;
-	assert_false(insn_decode((const uint8_t *)"\x06", 1, &insn)); /* push es: not in 64 bits */
+	assert_false(insn_decode((const uint8_t *)"\x06", 1,
+				 &insn)); /* push es: not in 64 bits */
 	assert_false(insn_decode((const uint8_t *)"\xff\xff", 2, &insn));
 	assert_false(insn_decode((const uint8_t *)"", 0, &insn));
 	assert_false(insn_decode((const uint8_t *)"\x66\x66\x66", 3, &insn));
@@ -113,7 +125,7 @@ static void test_padding(void **unused)
 	assert_true(DECODED("\x0f\x1f\x40\0").padding);
 	assert_true(DECODED("\x66\x66\x2e\x0f\x1f\x84\0\0\0\0\0").padding);
 	assert_true(DECODED("\xcc").padding);
-	assert_false(DECODED("\xf3\x90").padding);     /* pause */
+	assert_false(DECODED("\xf3\x90").padding);         /* pause */
 	assert_false(DECODED("\xf3\x0f\x1e\xfa").padding); /* endbr64 */
 	assert_false(DECODED("\x89\xf6").padding);
 	assert_false(DECODED("\0\0").padding);
@@ -123,13 +135,13 @@ static void test_computed_jumps(void **unused)
 {
 	(void)unused;
 	assert_true(DECODED("\xff\xe0").jump_computed);
-	assert_true(DECODED("\x41\xff\xe3").jump_computed);      /* jmp r11 */
-	assert_true(DECODED("\xff\x64\x24\x20").jump_computed);  /* jmp [rsp + 32] */
-	assert_true(DECODED("\xff\x65\xf8").jump_computed);      /* jmp [rbp - 8] */
-	assert_false(DECODED("\xff\x20").jump_computed);         /* jmp [rax] */
+	assert_true(DECODED("\x41\xff\xe3").jump_computed);          /* jmp r11 */
+	assert_true(DECODED("\xff\x64\x24\x20").jump_computed);      /* jmp [rsp + 32] */
+	assert_true(DECODED("\xff\x65\xf8").jump_computed);          /* jmp [rbp - 8] */
+	assert_false(DECODED("\xff\x20").jump_computed);             /* jmp [rax] */
 	assert_false(DECODED("\x41\xff\x64\x24\x08").jump_computed); /* jmp [r12 + 8] */
 	assert_false(DECODED("\xff\x25\0\0\0\0").jump_computed);
-	assert_false(DECODED("\xff\xd0").jump_computed);         /* a call */
+	assert_false(DECODED("\xff\xd0").jump_computed); /* a call */
 	assert_true(DECODED("\x48\xff\xe0").tail_call);
 	assert_false(DECODED("\xff\xe0").tail_call);
 	assert_true(DECODED("\xff\x25\0\0\0\0").jump_memory);
@@ -173,7 +185,8 @@ static struct insn_detail described(const char *bytes, size_t size)
 
 static void test_operands(void **unused)
 {
-	struct insn_detail d = DESCRIBED("\x49\x63\x44\x93\xec"); /* movsxd rax, [r11+rdx*4-20] */
+	struct insn_detail d =
+		DESCRIBED("\x49\x63\x44\x93\xec"); /* movsxd rax, [r11+rdx*4-20] */
 
 	(void)unused;
 	assert_int_equal(d.op, OP_SIGN_EXTEND);
@@ -222,13 +235,15 @@ static void test_conditions(void **unused)
 static void test_what_is_written(void **unused)
 {
 	(void)unused;
-	assert_int_equal(DESCRIBED("\xf7\xe1").written, 1 << 0 | 1 << 2);      /* mul ecx */
-	assert_int_equal(DESCRIBED("\x48\x87\xca").written, 1 << 1 | 1 << 2);  /* xchg rdx, rcx */
-	assert_int_equal(DESCRIBED("\x88\xcc").written, 1 << 0);               /* mov ah, cl */
+	assert_int_equal(DESCRIBED("\xf7\xe1").written, 1 << 0 | 1 << 2); /* mul ecx */
+	assert_int_equal(DESCRIBED("\x48\x87\xca").written,
+			 1 << 1 | 1 << 2);                       /* xchg rdx, rcx */
+	assert_int_equal(DESCRIBED("\x88\xcc").written, 1 << 0); /* mov ah, cl */
 	assert_int_equal(DESCRIBED("\x83\xf9\x07").written, 0);
-	assert_int_equal(DESCRIBED("\x53").written, 1 << 4);                   /* push rbx */
+	assert_int_equal(DESCRIBED("\x53").written, 1 << 4); /* push rbx */
 	assert_int_equal(DESCRIBED("\x0f\xa2").written, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3);
-	assert_int_equal(DESCRIBED("\xf3\x48\xab").written, 1 << 1 | 1 << 7);  /* rep stosq */
+	assert_int_equal(DESCRIBED("\xf3\x48\xab").written,
+			 1 << 1 | 1 << 7); /* rep stosq */
 	assert_true(DESCRIBED("\xff\xc1").changes_flags);
 	assert_false(DESCRIBED("\x89\xc8").changes_flags);
 	assert_false(DESCRIBED("\x8d\x41\x01").changes_flags);
@@ -237,7 +252,8 @@ static void test_what_is_written(void **unused)
 static void test_what_is_stored(void **unused)
 {
 	(void)unused;
-	assert_int_equal(DESCRIBED("\x89\x45\xfc").store, STORE_TARGET);     /* mov [rbp-4], eax */
+	assert_int_equal(DESCRIBED("\x89\x45\xfc").store,
+			 STORE_TARGET); /* mov [rbp-4], eax */
 	assert_int_equal(DESCRIBED("\xff\x45\xfc").store, STORE_TARGET);     /* inc */
 	assert_int_equal(DESCRIBED("\x0f\x11\x45\xf0").store, STORE_TARGET); /* movups */
 	assert_int_equal(DESCRIBED("\x0f\x11\x45\xf0").target.size, 16);
@@ -246,10 +262,10 @@ static void test_what_is_stored(void **unused)
 	assert_int_equal(DESCRIBED("\xa4").store, STORE_OTHER);              /* movsb */
 	assert_int_equal(DESCRIBED("\x0f\xae\x03").store, STORE_OTHER);      /* fxsave */
 	assert_int_equal(DESCRIBED("\x8b\x45\xfc").store, STORE_NONE);
-	assert_int_equal(DESCRIBED("\x39\x45\xfc").store, STORE_NONE);       /* cmp */
+	assert_int_equal(DESCRIBED("\x39\x45\xfc").store, STORE_NONE); /* cmp */
 	assert_int_equal(DESCRIBED("\x48\x8d\x45\xfc").store, STORE_NONE);
-	assert_int_equal(DESCRIBED("\x50").store, STORE_NONE);               /* push */
-	assert_int_equal(DESCRIBED("\xff\xd0").store, STORE_NONE);           /* call */
+	assert_int_equal(DESCRIBED("\x50").store, STORE_NONE);     /* push */
+	assert_int_equal(DESCRIBED("\xff\xd0").store, STORE_NONE); /* call */
 }
 
 /* The quick and the full decoding must tell the same, whatever the bytes. */
@@ -276,7 +292,8 @@ static void test_both_depths_agree(void **unused)
 		if (round % 3 == 1)
 			bytes[0] = 0x0f;
 		is_one = insn_decode(bytes, sizeof(bytes), &quick);
-		assert_int_equal(insn_describe(bytes, sizeof(bytes), &full, &detail), is_one);
+		assert_int_equal(insn_describe(bytes, sizeof(bytes), &full, &detail),
+				 is_one);
 		if (!is_one)
 			continue;
 		met++;

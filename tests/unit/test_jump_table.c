@@ -274,7 +274,8 @@ static void test_table_in_the_text(void **unused)
 	assert_int_equal(PINS(&t, f.begin), 0);
 	assert_int_equal(PINS(&t, leaf.begin), 0);
 	assert_int_equal(t.graph.jump_tables.len, 2);
-	assert_int_equal(graph_block_at(&t.graph, table), graph_block_at(&t.graph, f.begin));
+	assert_int_equal(graph_block_at(&t.graph, table),
+			 graph_block_at(&t.graph, f.begin));
 	assert_int_equal(graph_block_at(&t.graph, rva_add(bare, 15)),
 			 graph_block_at(&t.graph, leaf.begin));
 	assert_int_equal(graph_code_state(&t.graph, bare) & CODE_STATE, CODE_TABLE);
@@ -289,11 +290,10 @@ static void test_shared_table(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\x83\xfa\x05\x74\x17"     /* cmp edx, 5; je second */
-		     "\x83\xf9\x01\x77\x33"     /* cmp ecx, 1; ja default */
-		     READ
-		     "\x83\xf9\x03\x77\x1c"     /* second: cmp ecx, 3; ja default */
-		     READ CASES);
+	f = CODE(&t, "\x83\xfa\x05\x74\x17"  /* cmp edx, 5; je second */
+		     "\x83\xf9\x01\x77\x33"  /* cmp ecx, 1; ja default */
+		 READ "\x83\xf9\x03\x77\x1c" /* second: cmp ecx, 3; ja default */
+		 READ CASES);
 	cases = rva_add(f, 51);
 	built_graph_row(&t, f, 62);
 	built_graph_export(&t, f);
@@ -319,15 +319,15 @@ static void test_hoisted_base(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\x53"                         /* push rbx */
-		     "\x48\x8d\x1d\0\0\0\0"         /* lea rbx, [table] */
-		     "\xff\x15\0\0\0\0"             /* 8: call [pointer] */
-		     "\x83\xf8\x01\x77\x0f"         /* 14: cmp eax, 1; ja out */
-		     "\x48\x63\x04\x83"             /* movsxd rax, [rbx + rax * 4] */
-		     "\x48\x01\xd8\xff\xe0"         /* add rax, rbx; jmp rax */
-		     "\xeb\xe8"                     /* 28: case 0: jmp 8 - the loop */
-		     "\x31\xc9\xeb\xe8"             /* 30: case 1: xor ecx, ecx; jmp 10 */
-		     "\x5b\xc3");                   /* 34: out */
+	f = CODE(&t, "\x53"                 /* push rbx */
+		     "\x48\x8d\x1d\0\0\0\0" /* lea rbx, [table] */
+		     "\xff\x15\0\0\0\0"     /* 8: call [pointer] */
+		     "\x83\xf8\x01\x77\x0f" /* 14: cmp eax, 1; ja out */
+		     "\x48\x63\x04\x83"     /* movsxd rax, [rbx + rax * 4] */
+		     "\x48\x01\xd8\xff\xe0" /* add rax, rbx; jmp rax */
+		     "\xeb\xe8"             /* 28: case 0: jmp 8 - the loop */
+		     "\x31\xc9\xeb\xe8"     /* 30: case 1: xor ecx, ecx; jmp 10 */
+		     "\x5b\xc3");           /* 34: out */
 	memcpy(image_builder_at(&t.b, rva_add(f, 32)), "\xeb\xe6", 2); /* jmp 8 */
 	memcpy(image_builder_at(&t.b, rva_add(f, 28)), "\xeb\xea", 2);
 	built_graph_row(&t, f, 36);
@@ -392,8 +392,8 @@ static void test_tail_calls(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f[0] = CODE(&t, "\x48\x8b\x01\xff\xe0");         /* mov rax, [rcx]; jmp rax */
-	f[1] = CODE(&t, "\xff\xe2");                     /* jmp rdx: a parameter */
+	f[0] = CODE(&t, "\x48\x8b\x01\xff\xe0"); /* mov rax, [rcx]; jmp rax */
+	f[1] = CODE(&t, "\xff\xe2");             /* jmp rdx: a parameter */
 	/* mov rax, [rsp + 40]; rex.W jmp rax: a parameter on the stack */
 	f[2] = CODE(&t, "\x48\x8b\x44\x24\x28\x48\xff\xe0");
 	f[3] = CODE(&t, "\x48\x8b\x44\x24\x28\xff\xe0"); /* not an epilogue's form */
@@ -441,9 +441,9 @@ static void test_relative_labels(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\x48\x8d\x15\0\0\0\0"     /* lea rdx, [table] */
-		     "\x48\x63\x04\x8a"         /* movsxd rax, [rdx + rcx * 4] */
-		     "\x48\x8d\x15\0\0\0\0"     /* lea rdx, [labels] */
+	f = CODE(&t, "\x48\x8d\x15\0\0\0\0" /* lea rdx, [table] */
+		     "\x48\x63\x04\x8a"     /* movsxd rax, [rdx + rcx * 4] */
+		     "\x48\x8d\x15\0\0\0\0" /* lea rdx, [labels] */
 		     "\x48\x01\xd0\xff\xe0" CASES);
 	labels = rva_add(f, 23);
 	built_graph_row(&t, f, 34);
@@ -690,15 +690,15 @@ static void test_label_behind_the_table(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = BARE(&t, "\x85\xc9\x74\x29"              /* 0: test ecx, ecx; jz 45 */
-		     READ                              /* 4: without a bound */
-		     "\xe9\x25\0\0\0"                 /* 22: case 0: jmp 64 */
-		     READ                              /* 27: case 1: another switch */
-		     "\xc3"                            /* 45 */
-		     "\xb8\x01\0\0\0\xc3"              /* 46, 52, 58: its cases */
+	f = BARE(&t, "\x85\xc9\x74\x29"   /* 0: test ecx, ecx; jz 45 */
+		 READ                     /* 4: without a bound */
+		     "\xe9\x25\0\0\0"     /* 22: case 0: jmp 64 */
+		 READ                     /* 27: case 1: another switch */
+		     "\xc3"               /* 45 */
+		     "\xb8\x01\0\0\0\xc3" /* 46, 52, 58: its cases */
 		     "\xb8\x02\0\0\0\xc3"
 		     "\xb8\x03\0\0\0\xc3"
-		     "\x31\xc0\xc3\xcc");              /* 64 */
+		     "\x31\xc0\xc3\xcc"); /* 64 */
 	first = image_builder_here(&t.b);
 	built_graph_entry(&t, rva_add(f, 22), first);
 	built_graph_entry(&t, rva_add(f, 27), first);
@@ -725,15 +725,15 @@ static void test_case_behind_a_bound(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\xc3\x41\x83\xf8\x01\x77\x31"    /* 0: ret; cmp r8d, 1; ja out */
-		     "\x45\x89\xc0"                    /* mov r8d, r8d */
-		     "\x48\x8d\x15\0\0\0\0"            /* 10: lea rdx, [first] */
-		     "\x4a\x63\x04\x82"                /* movsxd rax, [rdx + r8 * 4] */
-		     "\x48\x01\xd0\xff\xe0"            /* add rax, rdx; jmp rax */
-		     "\x83\xf9\x01\x77\x19"            /* 26: case 0: cmp ecx, 1; ja out */
-		     READ                              /* 31: case 1 */
-		     "\xc3\x31\xc0\xc3\x31\xdb\xc3"    /* 49, 50, 53: its cases */
-		     "\x0f\x0b");                      /* 56: out */
+	f = CODE(&t, "\xc3\x41\x83\xf8\x01\x77\x31" /* 0: ret; cmp r8d, 1; ja out */
+		     "\x45\x89\xc0"                 /* mov r8d, r8d */
+		     "\x48\x8d\x15\0\0\0\0"         /* 10: lea rdx, [first] */
+		     "\x4a\x63\x04\x82"             /* movsxd rax, [rdx + r8 * 4] */
+		     "\x48\x01\xd0\xff\xe0"         /* add rax, rdx; jmp rax */
+		     "\x83\xf9\x01\x77\x19"         /* 26: case 0: cmp ecx, 1; ja out */
+		 READ                               /* 31: case 1 */
+		     "\xc3\x31\xc0\xc3\x31\xdb\xc3" /* 49, 50, 53: its cases */
+		     "\x0f\x0b");                   /* 56: out */
 	built_graph_row(&t, f, 58);
 	built_graph_export(&t, f);
 	first = image_builder_section(&t.b, ".rdata", BUILT_CONST);
@@ -804,16 +804,16 @@ static void test_bound_of_the_last_round(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = CODE(&t, "\x48\x8d\x1d\0\0\0\0"         /* 0: lea rbx, [table] */
-		     "\x8b\x02"                     /* 7: loop: mov eax, [rdx] */
-		     "\x85\xc9\x74\x05"             /* 9: test ecx, ecx; jz unchecked */
-		     "\x83\xf8\x01\x77\x0f"         /* 13: cmp eax, 1; ja out */
-		     "\x89\xc0"                     /* 18: unchecked: mov eax, eax */
-		     "\x48\x63\x04\x83"             /* 20: movsxd rax, [rbx + rax * 4] */
-		     "\x48\x01\xd8\xff\xe0"         /* 24: add rax, rbx; jmp rax */
-		     "\xeb\xe8"                     /* 29: case 0: jmp loop */
-		     "\x31\xc3"                     /* 31: case 1 */
-		     "\x0f\x0b");                   /* 33: case 2, out */
+	f = CODE(&t, "\x48\x8d\x1d\0\0\0\0" /* 0: lea rbx, [table] */
+		     "\x8b\x02"             /* 7: loop: mov eax, [rdx] */
+		     "\x85\xc9\x74\x05"     /* 9: test ecx, ecx; jz unchecked */
+		     "\x83\xf8\x01\x77\x0f" /* 13: cmp eax, 1; ja out */
+		     "\x89\xc0"             /* 18: unchecked: mov eax, eax */
+		     "\x48\x63\x04\x83"     /* 20: movsxd rax, [rbx + rax * 4] */
+		     "\x48\x01\xd8\xff\xe0" /* 24: add rax, rbx; jmp rax */
+		     "\xeb\xe8"             /* 29: case 0: jmp loop */
+		     "\x31\xc3"             /* 31: case 1 */
+		     "\x0f\x0b");           /* 33: case 2, out */
 	built_graph_row(&t, f, 35);
 	built_graph_export(&t, f);
 	table = image_builder_section(&t.b, ".rdata", BUILT_CONST);

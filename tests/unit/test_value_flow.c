@@ -12,13 +12,15 @@
 enum { RAX = 0, RCX = 1, RDX = 2, RBX = 3 };
 
 /* Runs straight code from `at` on. */
-static struct rva run(struct flow_state *state, struct rva at, const char *code, size_t size)
+static struct rva run(struct flow_state *state, struct rva at, const char *code,
+		      size_t size)
 {
 	for (size_t i = 0; i < size;) {
 		struct insn_detail detail;
 		struct insn insn;
 
-		assert_true(insn_describe((const uint8_t *)code + i, size - i, &insn, &detail));
+		assert_true(
+			insn_describe((const uint8_t *)code + i, size - i, &insn, &detail));
 		flow_state_step(state, at, &insn, &detail);
 		i += insn.length;
 		at = rva_add(at, insn.length);
@@ -89,18 +91,19 @@ static uint32_t bound_with(const char *between, size_t size)
 static void test_between_comparison_and_branch(void **unused)
 {
 	(void)unused;
-	assert_int_equal(BOUND_WITH("\x89\xc9"), 8);         /* mov ecx, ecx */
-	assert_int_equal(BOUND_WITH("\x48\x63\xc9"), 8);     /* movsxd rcx, ecx */
-	assert_int_equal(BOUND_WITH("\x89\xc8\x89\xc1"), 8); /* mov eax, ecx; mov ecx, eax */
-	assert_int_equal(BOUND_WITH("\x8d\x49\x01"), 0);     /* lea ecx, [rcx + 1] */
-	assert_int_equal(BOUND_WITH("\x85\xdb"), 0);         /* test ebx, ebx */
-	assert_int_equal(BOUND_WITH("\xff\xc3"), 0);         /* inc ebx */
-	assert_int_equal(BOUND_WITH("\x83\xc1\x01"), 0);     /* add ecx, 1 */
-	assert_int_equal(BOUND_WITH("\xb1\x01"), 0);         /* mov cl, 1 */
-	assert_int_equal(BOUND_WITH("\xb5\x01"), 0);         /* mov ch, 1 */
-	assert_int_equal(BOUND_WITH("\x87\xd9"), 0);         /* xchg ecx, ebx */
-	assert_int_equal(BOUND_WITH("\x0f\x44\xcb"), 0);     /* cmovz ecx, ebx */
-	assert_int_equal(BOUND_WITH("\xff\xd0"), 0);         /* call rax */
+	assert_int_equal(BOUND_WITH("\x89\xc9"), 8);     /* mov ecx, ecx */
+	assert_int_equal(BOUND_WITH("\x48\x63\xc9"), 8); /* movsxd rcx, ecx */
+	assert_int_equal(BOUND_WITH("\x89\xc8\x89\xc1"),
+			 8);                             /* mov eax, ecx; mov ecx, eax */
+	assert_int_equal(BOUND_WITH("\x8d\x49\x01"), 0); /* lea ecx, [rcx + 1] */
+	assert_int_equal(BOUND_WITH("\x85\xdb"), 0);     /* test ebx, ebx */
+	assert_int_equal(BOUND_WITH("\xff\xc3"), 0);     /* inc ebx */
+	assert_int_equal(BOUND_WITH("\x83\xc1\x01"), 0); /* add ecx, 1 */
+	assert_int_equal(BOUND_WITH("\xb1\x01"), 0);     /* mov cl, 1 */
+	assert_int_equal(BOUND_WITH("\xb5\x01"), 0);     /* mov ch, 1 */
+	assert_int_equal(BOUND_WITH("\x87\xd9"), 0);     /* xchg ecx, ebx */
+	assert_int_equal(BOUND_WITH("\x0f\x44\xcb"), 0); /* cmovz ecx, ebx */
+	assert_int_equal(BOUND_WITH("\xff\xd0"), 0);     /* call rax */
 }
 
 /* Of a byte only the byte is known. */
@@ -142,7 +145,8 @@ static void test_scaled_index(void **unused)
 	/* cmp ecx, 7; lea rbx, [rcx * 4]; lea rax, [table]; mov eax, [rbx + rax]; cdqe */
 	RUN(&state, 0x1000, COMPARE_ECX_7);
 	flow_state_branch(&state, CONDITION_ABOVE, false);
-	RUN(&state, 0x1003, "\x48\x8d\x1c\x8d\0\0\0\0\x48\x8d\x05\0\x10\0\0\x8b\x04\x03\x48\x98");
+	RUN(&state, 0x1003,
+	    "\x48\x8d\x1c\x8d\0\0\0\0\x48\x8d\x05\0\x10\0\0\x8b\x04\x03\x48\x98");
 	assert_int_equal(state.registers[RAX].kind, VALUE_ENTRY);
 	assert_int_equal(state.registers[RAX].bound, 8);
 	assert_int_equal(state.registers[RAX].table.v, 0x1003 + 8 + 7 + 0x1000);
@@ -176,7 +180,8 @@ static void test_displaced_base(void **unused)
 	assert_int_equal(state.registers[RAX].base.v, 0x1007 + 0x1000);
 	/* add rdx, 8; sub rdx, 4; lea rdx, [rdx + 4] */
 	state = entered();
-	RUN(&state, 0x1000, LEA_RDX("\0", "\x10") "\x48\x83\xc2\x08\x48\x83\xea\x04\x48\x8d\x52\x04");
+	RUN(&state, 0x1000,
+	    LEA_RDX("\0", "\x10") "\x48\x83\xc2\x08\x48\x83\xea\x04\x48\x8d\x52\x04");
 	assert_int_equal(state.registers[RDX].kind, VALUE_ADDRESS);
 	assert_int_equal(state.registers[RDX].table.v, 0x1007 + 0x1000 + 8);
 }

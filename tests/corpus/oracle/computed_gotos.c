@@ -3,7 +3,10 @@
 volatile int sink;
 #define EXPORT __declspec(dllexport)
 
-__attribute__((noinline)) int other(int x) { return sink += x; }
+__attribute__((noinline)) int other(int x)
+{
+	return sink += x;
+}
 
 EXPORT int absolute(const unsigned char *code)
 {
@@ -29,7 +32,8 @@ end:
 
 EXPORT int relative(const unsigned char *code)
 {
-	static const int table[] = {&&add - &&add, &&sub - &&add, &&call - &&add, &&end - &&add};
+	static const int table[] = {&&add - &&add, &&sub - &&add, &&call - &&add,
+				    &&end - &&add};
 	int a = 1, b = 2;
 
 	goto *(&&add + table[*code++]);
