@@ -83,7 +83,7 @@ using value = std::variant<int, double, std::string, std::vector<int>, char, lon
 
 EXPORT int visit(int n)
 {
-	std::vector<value> values{1, 2.0, std::string("three"), std::vector<int>{4, 5}, 7ll};
+	std::vector<value> values{1, 2.0, std::string("three"), std::vector<int>{4, 5}};
 	int sum = 0;
 
 	for (const value &v : values)
