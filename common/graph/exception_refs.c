@@ -173,6 +173,20 @@ static void add_handler(struct discovery *d, const struct handler_user *users,
 	}
 }
 
+/* A handler that the assembler was led to put into a data section never runs, since data
+ * is not executed in 64-bit processes (observed: OpenSSL 3.0 in node.exe 18, whose
+ * rsaz-2k-avx512 has its handler behind `.data`). */
+static enum status add_handler_in_data(struct discovery *d,
+				       const struct runtime_function *function,
+				       const struct unwind_info *info)
+{
+	if (!image_section_at(d->image, info->handler))
+		return diag_fail_at(d->diag, STATUS_MALFORMED, info->handler_site,
+				    "an exception handler lies outside all sections");
+	discovery_doubt(d, function->begin, PIN_UNKNOWN_HANDLER);
+	return STATUS_OK;
+}
+
 /* The references of one UNWIND_INFO, and its handler's user if it has one. */
 static enum status add_unwind_info(struct discovery *d,
 				   const struct runtime_function *function,
@@ -190,8 +204,7 @@ static enum status add_unwind_info(struct discovery *d,
 			     REF_RVA_END, false);
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {
 		if (!is_code(d, info.handler))
-			return diag_fail_at(d->diag, STATUS_MALFORMED, info.handler_site,
-					    "an exception handler lies outside the code");
+			return add_handler_in_data(d, function, &info);
 		add_code_rva(d, info.handler_site, info.handler, REF_RVA, true);
 		*ret_user =
 			(struct handler_user){function, info.handler, info.handler_data};

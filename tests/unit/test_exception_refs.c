@@ -192,6 +192,23 @@ static void test_handler_outside_the_code(void **unused)
 	built_graph_release(&h.t);
 }
 
+/* Observed: OpenSSL 3.0's rsaz-2k-avx512 in node.exe 18. */
+static void test_handler_in_data(void **unused)
+{
+	struct handled h;
+	struct rva data;
+
+	(void)unused;
+	begin(&h);
+	data = put_scope(&h, h.f, rva_add(h.f, 5), 1, h.pad.v);
+	store_u32(image_builder_at(&h.t.b, h.handler_field), data.v);
+	built_graph_discover(&h.t);
+	assert_true(PINS(&h.t, h.f) & PIN(UNKNOWN_HANDLER));
+	assert_int_equal(PINS(&h.t, h.g), 0);
+	assert_null(built_graph_ref(&h.t, h.handler_field));
+	built_graph_release(&h.t);
+}
+
 static void test_row_outside_the_code(void **unused)
 {
 	struct built_graph t;
@@ -218,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_lsda_with_a_pad_outside),
 		cmocka_unit_test(test_lsda_with_a_start),
 		cmocka_unit_test(test_handler_outside_the_code),
+		cmocka_unit_test(test_handler_in_data),
 		cmocka_unit_test(test_row_outside_the_code),
 	};
 
