@@ -105,8 +105,13 @@ void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
 void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size,
 		      uint32_t stride);
 
-/* Keeps padding that a base relocation would change, once padding is known. */
+/* Keeps padding that a base relocation would change or that the volatile metadata name,
+ * once padding is known. */
 void table_bytes_keep_padding(struct discovery *d);
+
+/* Whether a byte of [rva, rva + size) belongs to a table that is written anew: what it
+ * means is known.  Valid once table_bytes_check has passed. */
+bool table_bytes_are_anew(const struct discovery *d, struct rva rva, uint32_t size);
 
 /* Pins what refers from where a table stands, once references and functions are
  * known.  MALFORMED when tables share bytes in a way that no pin can save. */

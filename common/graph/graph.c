@@ -170,6 +170,9 @@ static enum status read_tables(struct discovery *d)
 	if (status == STATUS_OK)
 		status = load_config_read(d->image, &tables->config, d->diag);
 	if (status == STATUS_OK)
+		status = volatile_metadata_read(d->image, &tables->config,
+						&tables->volatiles, d->diag);
+	if (status == STATUS_OK)
 		status = delay_imports_read(d->image, &tables->delay, d->diag);
 	if (status == STATUS_OK)
 		status = coff_symbols_read(d->image, &tables->symbols, d->diag);

@@ -28,6 +28,7 @@
 #include "pe/relocations.h"
 #include "pe/tls.h"
 #include "pe/unwind_info.h"
+#include "pe/volatile_metadata.h"
 
 #define NO_BLOCK UINT32_MAX
 #define NO_FUNCTION UINT32_MAX
@@ -118,6 +119,7 @@ struct image_tables {
 	struct exports exports;
 	struct tls tls;
 	struct load_config config;
+	struct volatile_metadata volatiles;
 	struct delay_imports delay;
 	struct coff_symbols symbols;
 	struct debug_directory debug;

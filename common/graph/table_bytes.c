@@ -252,6 +252,20 @@ static void add_load_config(struct discovery *d)
 	add_guard_table(d, &config->eh_continuations);
 }
 
+/* The accesses are sorted anew, the ranges and their number made anew. */
+static void add_volatile_metadata(struct discovery *d)
+{
+	const struct volatile_metadata *metadata = &d->graph->tables.volatiles;
+
+	if (metadata->rva.v == 0)
+		return;
+	table_bytes_keep(d, metadata->rva, metadata->ranges_size.v - metadata->rva.v);
+	write_anew(d, metadata->ranges_size, 4);
+	push(d, (struct table_bytes){metadata->accesses, metadata->access_count * RVA_BYTES,
+				     TABLE_ANEW, RVA_BYTES, 1});
+	write_anew(d, metadata->ranges, metadata->range_count * VOLATILE_RANGE_BYTES);
+}
+
 void table_bytes_add(struct discovery *d)
 {
 	const struct image *image = d->image;
@@ -266,6 +280,7 @@ void table_bytes_add(struct discovery *d)
 	add_debug(d);
 	add_function_table(d);
 	add_load_config(d);
+	add_volatile_metadata(d);
 	if (tls.v)
 		table_bytes_keep(d, tls, TLS_DIRECTORY_BYTES);
 	for (uint32_t i = 0; i < tables->tls.count; i++)
@@ -277,23 +292,30 @@ void table_bytes_add(struct discovery *d)
 		write_anew(d, relocs->rva, relocs->size);
 }
 
+static void keep_padding(struct discovery *d, struct rva begin, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++) {
+		uint8_t *state = discovery_state(d, rva_add(begin, i));
+
+		if (!state)
+			break;
+		if ((*state & CODE_STATE) == CODE_PADDING)
+			*state |= CODE_LABEL;
+	}
+}
+
 void table_bytes_keep_padding(struct discovery *d)
 {
 	const struct relocations *relocs = &d->graph->tables.relocs;
+	const struct volatile_metadata *metadata = &d->graph->tables.volatiles;
 
 	for (uint32_t i = 0; i < relocs->count; i++) {
-		struct rva site = relocs->data[i].site;
 		uint32_t size = relocs->data[i].type == RELOC_DIR64 ? 8 : 4;
 
-		for (uint32_t b = 0; b < size; b++) {
-			uint8_t *state = discovery_state(d, rva_add(site, b));
-
-			if (!state)
-				break;
-			if ((*state & CODE_STATE) == CODE_PADDING)
-				*state |= CODE_LABEL;
-		}
+		keep_padding(d, relocs->data[i].site, size);
 	}
+	for (uint32_t i = 0; i < metadata->access_count; i++)
+		keep_padding(d, volatile_access(d->image, metadata, i), 1);
 }
 
 static int compare_begins(const void *a, const void *b)
@@ -335,6 +357,11 @@ static const struct table_bytes *anew_at(const struct discovery *d, struct rva b
 	return i < d->written_anew.len && d->written_anew.data[i].begin.v < begin.v + size
 		       ? &d->written_anew.data[i]
 		       : NULL;
+}
+
+bool table_bytes_are_anew(const struct discovery *d, struct rva rva, uint32_t size)
+{
+	return anew_at(d, rva, size) != NULL;
 }
 
 static enum status check_written_anew(struct discovery *d)

@@ -172,6 +172,23 @@ static void add_guard_table(struct discovery *d, const struct guard_table *table
 	}
 }
 
+/* The instructions are named, not entered. */
+static void add_volatile_accesses(struct discovery *d)
+{
+	const struct volatile_metadata *metadata = &d->graph->tables.volatiles;
+
+	for (uint32_t i = 0; i < metadata->access_count; i++) {
+		struct ref ref = {
+			.site = rva_add(metadata->accesses, i * VOLATILE_ACCESS_BYTES),
+			.target = volatile_access(d->image, metadata, i),
+			.kind = REF_RVA,
+			.size = 4};
+
+		if (discovery_range(d, ref.target))
+			discovery_ref(d, ref);
+	}
+}
+
 static void add_exports(struct discovery *d)
 {
 	const struct exports *exports = &d->graph->tables.exports;
@@ -229,10 +246,9 @@ enum status table_refs_add(struct discovery *d)
 	const struct load_config *config = &d->graph->tables.config;
 	const struct pe_headers *headers = &d->image->headers;
 
-	if (config->volatile_metadata.v || config->dynamic_relocation_section)
-		return diag_fail(
-			d->diag, STATUS_UNSUPPORTED,
-			"volatile metadata and dynamic relocations are not supported");
+	if (config->dynamic_relocation_section)
+		return diag_fail(d->diag, STATUS_UNSUPPORTED,
+				 "dynamic value relocations are not supported");
 	add_function_table(d);
 	if (headers->entry.v)
 		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,
@@ -243,6 +259,7 @@ enum status table_refs_add(struct discovery *d)
 	add_guard_table(d, &config->functions);
 	add_guard_table(d, &config->long_jumps);
 	add_guard_table(d, &config->eh_continuations);
+	add_volatile_accesses(d);
 	add_pseudo_relocs(d);
 	add_symbols(d);
 	add_bare_code(d);

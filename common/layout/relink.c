@@ -90,6 +90,8 @@ static enum status edit(const struct graph *graph, const struct layout *layout,
 	if (status == STATUS_OK)
 		status = rewrite_sort_tables(&rewrite, diag);
 	if (status == STATUS_OK)
+		status = rewrite_volatile_ranges(&rewrite, diag);
+	if (status == STATUS_OK)
 		status = rewrite_relocations(&rewrite, NULL, 0, diag);
 	if (status == STATUS_OK)
 		status = list_moves(graph, layout, relinked, diag);

@@ -200,6 +200,9 @@ enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag
 	for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]) && status == STATUS_OK; i++)
 		status = sort_rows(rewrite->file, guards[i]->rva, guards[i]->count,
 				   4 + guards[i]->extra, compare_rows, diag);
+	if (status == STATUS_OK)
+		status = sort_rows(rewrite->file, tables->volatiles.accesses,
+				   tables->volatiles.access_count, 4, compare_rows, diag);
 	return status;
 }
 

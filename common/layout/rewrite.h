@@ -31,8 +31,11 @@ enum status rewrite_refs(const struct rewrite *rewrite, struct diag *diag);
 /* Moves the symbols of moved code. */
 void rewrite_symbols(const struct rewrite *rewrite);
 
-/* Sorts the function table and the guard tables. */
+/* Sorts the function table, the guard tables and the volatile accesses. */
 enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag);
+
+/* Makes the ranges of the volatile metadata anew for the layout. */
+enum status rewrite_volatile_ranges(const struct rewrite *rewrite, struct diag *diag);
 
 /* Writes the base relocations of the moved words, and `count` further ones, in
  * the old table's place, or in a new section when they need more room. */

@@ -1,7 +1,7 @@
 /* An image made in memory that has one of everything that points at code: calls,
  * tail calls, lea, memory operands, a jump table, pointers in data, unwind
  * information with a chained row, a handler and a scope table, exports, imports,
- * TLS callbacks, a guard table, a debug entry, symbols, an overlay and a
+ * TLS callbacks, a guard table, volatile metadata, a debug entry, symbols, an overlay and a
  * signature.  Its code is written by hand, so that the tests know every place. */
 #ifndef APPULSE_TESTS_FULL_IMAGE_H
 #define APPULSE_TESTS_FULL_IMAGE_H
@@ -11,7 +11,8 @@
 
 #include "image_builder.h"
 
-enum { FULL_RELOC_MAX = 32, FULL_GUARD_COUNT = 3, FULL_OVERLAY_BYTES = 24 };
+enum { FULL_RELOC_MAX = 32, FULL_GUARD_COUNT = 3, FULL_OVERLAY_BYTES = 24,
+       FULL_ACCESS_COUNT = 3, FULL_RANGE_COUNT = 2 };
 
 struct full_image {
 	uint8_t *bytes; /* owned */
@@ -23,7 +24,7 @@ struct full_image {
 	struct rva call_field, lea_field, tail_field, padding, landing;
 	/* Places in data. */
 	struct rva table, scope, chained, handler_field, export_words, export_name, iat,
-		pointer, guard, guid, debug, callbacks, plain, config;
+		pointer, guard, accesses, ranges, volatiles, guid, debug, callbacks, plain, config;
 	struct rva pdata, reloc;
 	uint32_t pdata_rows, reloc_size;
 	struct rva relocs[FULL_RELOC_MAX];
@@ -175,6 +176,25 @@ static inline void full_exports(struct full_image *f, struct image_builder *b)
 	image_builder_directory(b, DIRECTORY_EXPORT, directory, 40 + 8);
 }
 
+static inline void full_volatiles(struct full_image *f, struct image_builder *b)
+{
+	/* The call through a pointer; the call of an import; a lea. */
+	f->accesses = (image_builder_align(b, 4), image_builder_u32(b, f->entry.v + 16));
+	image_builder_u32(b, f->guarded.v + 4);
+	image_builder_u32(b, f->exported.v);
+	/* Three functions with the padding between and behind them, and two. */
+	f->ranges = image_builder_u32(b, f->entry.v);
+	image_builder_u32(b, f->handler.v - f->entry.v);
+	image_builder_u32(b, f->callback.v);
+	image_builder_u32(b, f->exported.v + 4 - f->callback.v);
+	f->volatiles = image_builder_u32(b, 24);
+	image_builder_u32(b, 0x80038003);
+	image_builder_u32(b, f->accesses.v);
+	image_builder_u32(b, 4 * FULL_ACCESS_COUNT);
+	image_builder_u32(b, f->ranges.v);
+	image_builder_u32(b, 8 * FULL_RANGE_COUNT);
+}
+
 static inline void full_load_config(struct full_image *f, struct image_builder *b)
 {
 	const struct rva targets[FULL_GUARD_COUNT] = {f->leaf, f->callback, f->exported};
@@ -184,13 +204,16 @@ static inline void full_load_config(struct full_image *f, struct image_builder *
 		image_builder_u32(b, targets[i].v);
 		image_builder_put(b, &i, 1); /* its flags */
 	}
+	full_volatiles(f, b);
 	f->config = image_builder_align(b, 8);
 	image_builder_u32(b, 0x118);
 	image_builder_fill(b, 0, 0x80 - 4);
 	full_va(f, b, f->guard);
 	image_builder_u64(b, FULL_GUARD_COUNT);
 	image_builder_u32(b, 0x10000500); /* flags: a table with one byte more a row */
-	image_builder_fill(b, 0, 0x118 - 0x94);
+	image_builder_fill(b, 0, 0x100 - 0x94);
+	full_va(f, b, f->volatiles);
+	image_builder_fill(b, 0, 0x118 - 0x108);
 	image_builder_directory(b, DIRECTORY_LOAD_CONFIG, f->config, 0x118);
 }
 

@@ -153,6 +153,10 @@ static void test_accepts_the_original(void **state)
 
 	(void)state;
 	open_original(&t);
+	/* The words of tables that are understood name no one in secret. */
+	for (uint32_t i = 0; i < t.graph.functions.len; i++)
+		assert_int_equal(t.graph.functions.data[i].pins & 1u << PIN_HIDDEN_REFERENCE,
+				 0);
 	t.bytes = malloc(t.full.size);
 	assert_non_null(t.bytes);
 	/* The signature is the one thing that no output has. */
@@ -304,6 +308,41 @@ static void guards_unsorted(struct trial *t)
 static void guard_flags_exchanged(struct trial *t)
 {
 	swap_bytes(at(t, rva_add(t->full.guard, 4)), at(t, rva_add(t->full.guard, 9)), 1);
+}
+
+static void accesses_unsorted(struct trial *t)
+{
+	swap_bytes(at(t, t->full.accesses), at(t, rva_add(t->full.accesses, 4)), 4);
+}
+
+static void access_at_next_instruction(struct trial *t)
+{
+	/* The call of an import is behind a sub of 4 bytes. */
+	for (uint32_t i = 0; i < 4 * FULL_ACCESS_COUNT; i += 4) {
+		uint8_t *row = at(t, rva_add(t->full.accesses, i));
+
+		if (load_u32(row) == moved(t, t->full.guarded).v + 4)
+			add_u32(row, 6);
+	}
+}
+
+static void range_grows(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.ranges, 4)), 16);
+}
+
+static void range_moves(struct trial *t)
+{
+	add_u32(at(t, t->full.ranges), 16);
+}
+
+static void range_dropped(struct trial *t)
+{
+	/* The last row that there is. */
+	uint8_t *size = at(t, rva_add(t->full.volatiles, 20));
+
+	memset(at(t, rva_add(t->full.ranges, load_u32(size) - 8)), 0, 8);
+	add_u32(size, (uint32_t)-8);
 }
 
 static void export_stale(struct trial *t)
@@ -547,6 +586,13 @@ static const struct fault faults[] = {
 	{"a scope's target", scope_target_stale, "", false},
 	{"the guard table, unsorted", guards_unsorted, "guard table", false},
 	{"flags of the guard table", guard_flags_exchanged, "flags of entry", false},
+	{"the volatile accesses, unsorted", accesses_unsorted, "accesses do not ascend",
+	 false},
+	{"a volatile access, one instruction on", access_at_next_instruction,
+	 "volatile access", false},
+	{"a volatile range that covers more", range_grows, "volatile metadata", false},
+	{"a volatile range elsewhere", range_moves, "volatile metadata", false},
+	{"a volatile range is missing", range_dropped, "number of ranges", false},
 	{"an export's target", export_stale, "target of export 1", false},
 	{"an export's name", export_renamed, "name of export 1", false},
 	{"an import's name", import_renamed, "import 0", false},
