@@ -1,0 +1,32 @@
+#include "pe/section_name.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { STRING_TABLE_SIZE_BYTES = 4, NAME_DIGITS = 7 };
+
+/* The decimal number behind '/'; 0 when there is none. */
+static uint64_t string_offset(const char *name)
+{
+	uint64_t offset = 0;
+
+	for (unsigned i = 1; name[0] == '/' && i <= NAME_DIGITS && name[i]; i++) {
+		if (!isdigit((unsigned char)name[i]))
+			return 0;
+		offset = offset * 10 + (unsigned)(name[i] - '0');
+	}
+	return offset;
+}
+
+const char *section_name(const struct image *image, const struct section *section)
+{
+	uint64_t offset = string_offset(section->name);
+	uint64_t table = image->headers.symbol_table.v +
+			 (uint64_t)image->headers.symbol_count * SYMBOL_BYTES;
+	uint64_t at = table + offset;
+
+	if (offset < STRING_TABLE_SIZE_BYTES || image->headers.symbol_table.v == 0 ||
+	    at >= image->size || !memchr(image->bytes + at, 0, image->size - at))
+		return section->name;
+	return (const char *)image->bytes + at;
+}

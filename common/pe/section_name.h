@@ -1,0 +1,13 @@
+/* Names of sections that are too long for the section table. */
+#ifndef APPULSE_PE_SECTION_NAME_H
+#define APPULSE_PE_SECTION_NAME_H
+
+#include "pe/image.h"
+
+/* The section's name: for "/123" that in the string table behind the COFF symbols, as
+ * mingw's linkers write it for DWARF's sections (PE/COFF specification, "Section Table",
+ * allows it in object files only).  "/123" itself when it leads nowhere.  In the image's
+ * memory. */
+const char *section_name(const struct image *image, const struct section *section);
+
+#endif
