@@ -10,6 +10,7 @@
 #include "cli/pin_report.h"
 #include "commands.h"
 #include "graph/analysis.h"
+#include "pe/image_kind.h"
 #include "pe/relocations.h"
 #include "pe/unwind_info.h"
 #include "probe_plan.h"
@@ -19,9 +20,6 @@
 #include "trace/probed_image.h"
 
 enum { AGENT_NAME_LIMIT = 63, PATH_LIMIT = 4096 };
-
-/* PE/COFF specification, "Windows Subsystem". */
-enum { SUBSYSTEM_WINDOWS_GUI = 2, SUBSYSTEM_WINDOWS_CUI = 3 };
 
 struct instrument_options {
 	const char *image, *output, *database, *agent_name;
@@ -55,20 +53,6 @@ static enum status check_agent_name(const struct instrument *in, struct diag *di
 	return STATUS_OK;
 }
 
-/* The agent is a DLL of Windows programs: drivers and firmware can't load it. */
-static enum status check_subsystem(const struct image *image, struct diag *diag)
-{
-	switch (image->headers.subsystem) {
-	case SUBSYSTEM_WINDOWS_GUI:
-	case SUBSYSTEM_WINDOWS_CUI:
-		return STATUS_OK;
-	default:
-		return diag_fail(diag, STATUS_UNSUPPORTED,
-				 "an image for subsystem %u, only Windows programs and DLLs can "
-				 "load the agent", image->headers.subsystem);
-	}
-}
-
 static enum status analyse(struct instrument *in, struct diag *diag)
 {
 	const struct image *image = &in->analysis.image;
@@ -80,7 +64,8 @@ static enum status analyse(struct instrument *in, struct diag *diag)
 		return status;
 	status = image_refuse_probed(image, diag);
 	if (status == STATUS_OK)
-		status = check_subsystem(image, diag);
+		status = image_check_instrumentable(image, &in->analysis.graph.tables.exports,
+						    diag);
 	if (status == STATUS_OK)
 		status = check_agent_name(in, diag);
 	if (status != STATUS_OK)
@@ -270,17 +255,17 @@ static void report_json(const struct instrument *in, const struct pin_report *pi
 
 static void report_text(const struct instrument *in, const struct pin_report *pins)
 {
-	printf("probes: %s of %s functions\n", human_count(in->plan.functions.len).text,
-	       human_count(pins->functions).text);
+	printf("probes: %s of %s\n", human_count(in->plan.functions.len).text,
+	       human_things(pins->functions, "function").text);
 	if (in->plan.unreachable)
-		printf("  none, nothing refers to it: %s functions\n",
-		       human_count(in->plan.unreachable).text);
+		printf("  none, nothing refers to it: %s\n",
+		       human_things(in->plan.unreachable, "function").text);
 	if (in->plan.doubtful)
-		printf("  none, perhaps no code: %s functions\n",
-		       human_count(in->plan.doubtful).text);
+		printf("  none, perhaps no code: %s\n",
+		       human_things(in->plan.doubtful, "function").text);
 	if (in->plan.filtered)
-		printf("  none, left out by --only and --skip: %s functions\n",
-		       human_count(in->plan.filtered).text);
+		printf("  none, left out by --only and --skip: %s\n",
+		       human_things(in->plan.filtered, "function").text);
 	pin_report_print(pins, stdout);
 	printf("size: %s bytes, was %s\n", human_count(in->probed.size).text,
 	       human_count(in->analysis.image.size).text);

@@ -77,7 +77,7 @@ static struct human human_change(uint64_t before, uint64_t after)
 	if (before == 0)
 		return h;
 	share = human_percent(after < before ? before - after : after - before, before);
-	snprintf(h.text, sizeof(h.text), "%s%.30s",
+	snprintf(h.text, sizeof(h.text), "%s%.40s",
 		 after < before   ? "-"
 		 : after > before ? "+"
 				  : "",
@@ -100,7 +100,7 @@ static enum status print_change(const struct image_figures *f, struct diag *diag
 		{"change", TABLE_RIGHT}, {"floor", TABLE_RIGHT},
 	};
 	struct table table;
-	char pages[64];
+	char pages[80];
 	enum status status;
 
 	table_init(&table, columns, sizeof(columns) / sizeof(*columns));
@@ -149,11 +149,10 @@ static enum status print_image(const struct subject *s, struct diag *diag)
 	printf("%s\n\n", s->name);
 	status = print_change(f, diag);
 	printf("\nfunctions  %s\n", human_count(f->functions).text);
-	printf("  touched  %s (%s), %s bytes, in %s run%s\n",
-	       human_count(f->touched_functions).text,
+	printf("  touched  %s (%s), %s, in %s\n", human_count(f->touched_functions).text,
 	       human_percent(f->touched_functions, f->functions).text,
-	       human_count(f->touched_bytes).text, human_count(f->runs).text,
-	       f->runs == 1 ? "" : "s");
+	       human_things(f->touched_bytes, "byte").text,
+	       human_things(f->runs, "run").text);
 	printf("  movable  %s (%s)\n", human_count(f->movable_functions).text,
 	       human_percent(f->movable_functions, f->functions).text);
 	if (pinned) {

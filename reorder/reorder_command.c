@@ -223,18 +223,19 @@ static void report_text(const struct reorder *r, const struct pin_report *pins)
 	if (r->options->order.name == ORDER_RANDOM)
 		printf(", seed %llu", (unsigned long long)r->options->order.seed);
 	if (r->options->order.name == ORDER_FIRST_TOUCH)
-		printf(", %s functions of %s bytes touched in %s runs",
-		       human_count(r->summary.touched).text,
-		       human_count(r->summary.touched_bytes).text,
-		       human_count(r->summary.runs).text);
-	printf("\nmoved: %s blocks, placement %s\n", human_count(r->relinked.moves.len).text,
+		printf(", %s of %s touched in %s",
+		       human_things(r->summary.touched, "function").text,
+		       human_things(r->summary.touched_bytes, "byte").text,
+		       human_things(r->summary.runs, "run").text);
+	printf("\nmoved: %s, placement %s\n",
+	       human_things(r->relinked.moves.len, "block").text,
 	       placement_names[r->options->placement]);
 	printf("size: %s bytes, was %s\n", human_count(r->relinked.size).text,
 	       human_count(r->analysis.image.size).text);
 	if (!r->options->no_verify)
-		printf("verified: %s instructions, %s references\n",
-		       human_count(r->verified.instructions).text,
-		       human_count(r->verified.references).text);
+		printf("verified: %s, %s\n",
+		       human_things(r->verified.instructions, "instruction").text,
+		       human_things(r->verified.references, "reference").text);
 	if (!r->options->dry_run)
 		printf("wrote %s and %s\n", r->options->output, r->map_path);
 }

@@ -33,13 +33,13 @@ static void report(struct tool *tool, const struct verify_report *verified, uint
 	struct result *result = &tool->result;
 
 	if (!tool->json) {
-		printf("verified: %s blocks moved, %s functions, %s instructions, %s references, "
-		       "%s relocations, %s table entries\n",
-		       human_count(moves).text, human_count(verified->functions).text,
-		       human_count(verified->instructions).text,
-		       human_count(verified->references).text,
-		       human_count(verified->relocations).text,
-		       human_count(verified->table_entries).text);
+		printf("verified: %s moved, %s, %s, %s, %s, %s\n",
+		       human_things(moves, "block").text,
+		       human_things(verified->functions, "function").text,
+		       human_things(verified->instructions, "instruction").text,
+		       human_things(verified->references, "reference").text,
+		       human_things(verified->relocations, "relocation").text,
+		       human_things(verified->table_entries, "table row").text);
 		return;
 	}
 	result_put_count(result, result->root, "moved_blocks", moves);

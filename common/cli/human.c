@@ -20,6 +20,14 @@ struct human human_count(uint64_t n)
 	return h;
 }
 
+struct human human_things(uint64_t n, const char *word)
+{
+	struct human h, count = human_count(n);
+
+	snprintf(h.text, sizeof(h.text), "%.26s %.18s%s", count.text, word, n == 1 ? "" : "s");
+	return h;
+}
+
 struct human human_bytes(uint64_t bytes)
 {
 	static const char units[] = "KMGTPE";

@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 struct human {
-	char text[32];
+	char text[48];
 };
 
 /* "1,234,567" */
 struct human human_count(uint64_t n);
+
+/* "1 function", "1,234 functions": the plural is the word with an s. */
+struct human human_things(uint64_t n, const char *word);
 
 /* "812 B", "9,999 B", "24.5 KiB", "1.3 GiB": exact below 10,000 bytes, then one
  * decimal in units of 1024. */

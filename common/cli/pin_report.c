@@ -7,6 +7,23 @@
 
 static const char joined_name[] = "joined";
 
+static void count(struct pin_count *to, const struct graph *graph, uint32_t id)
+{
+	const struct function *functions = graph->functions.data;
+	uint32_t held = to->functions < PIN_LARGEST ? to->functions : PIN_LARGEST, at = held;
+
+	to->functions++;
+	to->bytes += functions[id].size;
+	while (at > 0 && functions[to->largest[at - 1]].size < functions[id].size)
+		at--;
+	if (at == PIN_LARGEST)
+		return;
+	if (held == PIN_LARGEST)
+		held--;
+	memmove(to->largest + at + 1, to->largest + at, (held - at) * sizeof(*to->largest));
+	to->largest[at] = id;
+}
+
 void pin_report_make(const struct graph *graph, struct pin_report *ret_report)
 {
 	memset(ret_report, 0, sizeof(*ret_report));
@@ -15,42 +32,41 @@ void pin_report_make(const struct graph *graph, struct pin_report *ret_report)
 
 		ret_report->bytes += f->size;
 		if (f->kind == FUNCTION_BYTES) {
-			ret_report->unknown.functions++;
-			ret_report->unknown.bytes += f->size;
+			count(&ret_report->unknown, graph, i);
 			continue;
 		}
 		ret_report->functions++;
-		for (unsigned r = 0; r < PIN_REASON_COUNT; r++) {
-			if (!(f->pins >> r & 1))
-				continue;
-			ret_report->reasons[r].functions++;
-			ret_report->reasons[r].bytes += f->size;
-		}
+		for (unsigned r = 0; r < PIN_REASON_COUNT; r++)
+			if (f->pins >> r & 1)
+				count(&ret_report->reasons[r], graph, i);
 		if (!graph->blocks.data[f->block].pins) {
 			ret_report->movable_functions++;
 			ret_report->movable_bytes += f->size;
 		} else if (!f->pins) {
-			ret_report->joined.functions++;
-			ret_report->joined.bytes += f->size;
+			count(&ret_report->joined, graph, i);
 		}
 	}
 }
 
-static void put_count(struct result *result, json_t *array, const char *name,
-		      const struct pin_count *count)
+const struct pin_count *pin_report_row(const struct pin_report *report, unsigned index,
+				       const char **ret_name)
 {
-	json_t *row;
+	for (unsigned r = 0; r <= PIN_REASON_COUNT; r++) {
+		bool last = r == PIN_REASON_COUNT;
+		const struct pin_count *row = last ? &report->joined : &report->reasons[r];
 
-	if (count->functions == 0)
-		return;
-	row = result_add_object(result, array);
-	result_put_text(result, row, "reason", name);
-	result_put_count(result, row, "functions", count->functions);
-	result_put_count(result, row, "bytes", count->bytes);
+		if (row->functions == 0 || index-- > 0)
+			continue;
+		*ret_name = last ? joined_name : pin_reason_name((enum pin_reason)r);
+		return row;
+	}
+	return NULL;
 }
 
 void pin_report_put(const struct pin_report *report, struct result *result, json_t *object)
 {
+	const struct pin_count *row;
+	const char *name;
 	json_t *array;
 
 	result_put_count(result, object, "functions", report->functions);
@@ -60,33 +76,53 @@ void pin_report_put(const struct pin_report *report, struct result *result, json
 	result_put_count(result, object, "unknown_places", report->unknown.functions);
 	result_put_count(result, object, "unknown_bytes", report->unknown.bytes);
 	array = result_put_array(result, object, "pins");
-	for (unsigned r = 0; r < PIN_REASON_COUNT; r++)
-		put_count(result, array, pin_reason_name(r), &report->reasons[r]);
-	put_count(result, array, joined_name, &report->joined);
+	for (unsigned i = 0; (row = pin_report_row(report, i, &name)); i++) {
+		json_t *pin = result_add_object(result, array);
+
+		result_put_text(result, pin, "reason", name);
+		result_put_count(result, pin, "functions", row->functions);
+		result_put_count(result, pin, "bytes", row->bytes);
+	}
 }
 
-static void print_count(FILE *to, const char *name, const struct pin_count *count)
+void pin_report_put_largest(const struct pin_report *report, const struct graph *graph,
+			    struct result *result, json_t *object)
 {
-	if (count->functions)
-		fprintf(to, "  pinned, %s: %s functions, %s bytes\n", name,
-			human_count(count->functions).text, human_count(count->bytes).text);
+	json_t *array = result_put_array(result, object, "largest_pinned");
+	const struct pin_count *row;
+	const char *name;
+
+	for (unsigned i = 0; (row = pin_report_row(report, i, &name)); i++)
+		for (unsigned l = 0; l < PIN_LARGEST && l < row->functions; l++) {
+			const struct function *f = &graph->functions.data[row->largest[l]];
+			json_t *place = result_add_object(result, array);
+
+			result_put_text(result, place, "reason", name);
+			result_put_count(result, place, "rva", f->begin.v);
+			result_put_count(result, place, "size", f->size);
+			result_put_text(result, place, "function", f->name);
+		}
 }
 
 void pin_report_print(const struct pin_report *report, FILE *to)
 {
-	fprintf(to, "movable: %s of %s functions (%s), %s of %s code bytes (%s)\n",
+	const struct pin_count *row;
+	const char *name;
+
+	fprintf(to, "movable: %s of %s (%s), %s of %s code bytes (%s)\n",
 		human_count(report->movable_functions).text,
-		human_count(report->functions).text,
+		human_things(report->functions, "function").text,
 		human_percent(report->movable_functions, report->functions).text,
 		human_count(report->movable_bytes).text, human_count(report->bytes).text,
 		human_percent(report->movable_bytes, report->bytes).text);
-	for (unsigned r = 0; r < PIN_REASON_COUNT; r++)
-		print_count(to, pin_reason_name(r), &report->reasons[r]);
-	print_count(to, joined_name, &report->joined);
+	for (unsigned i = 0; (row = pin_report_row(report, i, &name)); i++)
+		fprintf(to, "  pinned, %s: %s, %s\n", name,
+			human_things(row->functions, "function").text,
+			human_things(row->bytes, "byte").text);
 	if (report->unknown.functions)
-		fprintf(to, "  not understood: %s places, %s bytes\n",
-			human_count(report->unknown.functions).text,
-			human_count(report->unknown.bytes).text);
+		fprintf(to, "  not understood: %s, %s\n",
+			human_things(report->unknown.functions, "place").text,
+			human_things(report->unknown.bytes, "byte").text);
 }
 
 void pin_names(const struct graph *graph, uint32_t function, char *ret_text, unsigned size)

@@ -59,9 +59,20 @@ static void make_arm(struct made *m)
 	store_u16(m->bytes + BUILT_FILE_HEADER, 0xaa64);
 }
 
+/* As a kernel-mode DLL, which may carry any subsystem. */
 static void make_driver(struct made *m)
 {
+	memcpy(memmem(m->bytes, m->size, "kernel.dll", 10), "device.sys", 10);
+}
+
+static void make_native(struct made *m)
+{
 	store_u16(m->bytes + BUILT_OPTIONAL + OPTIONAL_SUBSYSTEM, 1);
+}
+
+static void make_boot(struct made *m)
+{
+	store_u16(m->bytes + BUILT_OPTIONAL + OPTIONAL_SUBSYSTEM, 16);
 }
 
 static void make_overlapping(struct made *m)
@@ -125,6 +136,7 @@ static const struct {
 	{"go", make_go},           {"packed", make_packed},
 	{"unrelocated", make_unrelocated}, {"arm", make_arm},
 	{"driver", make_driver},   {"overlapping", make_overlapping},
+	{"native", make_native},   {"boot", make_boot},
 	{"cut", make_cut},         {"crowded", make_crowded},
 	{"idle", make_idle},       {"unclear", make_unclear},
 };

@@ -19,6 +19,16 @@ static void counts_have_separators(void **state)
 	assert_string_equal(human_count(UINT64_MAX).text, "18,446,744,073,709,551,615");
 }
 
+static void one_thing_is_singular(void **state)
+{
+	(void)state;
+	assert_string_equal(human_things(0, "function").text, "0 functions");
+	assert_string_equal(human_things(1, "function").text, "1 function");
+	assert_string_equal(human_things(1001, "byte").text, "1,001 bytes");
+	assert_string_equal(human_things(UINT64_MAX, "instruction").text,
+			    "18,446,744,073,709,551,615 instructions");
+}
+
 static void sizes_are_exact_when_small_and_rounded_when_big(void **state)
 {
 	(void)state;
@@ -61,6 +71,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_have_separators),
+		cmocka_unit_test(one_thing_is_singular),
 		cmocka_unit_test(sizes_are_exact_when_small_and_rounded_when_big),
 		cmocka_unit_test(a_share_of_nothing_is_a_dash),
 		cmocka_unit_test(durations_change_their_unit),

@@ -88,6 +88,56 @@ static void json_lists_what_there_is(void **state)
 	made_graph_release(&made);
 }
 
+static void the_largest_are_named(void **state)
+{
+	static const char expected[] =
+		"{\"largest_pinned\":["
+		"{\"reason\":\"overlapping-code\",\"rva\":4608,\"size\":30,\"function\":\"two\"},"
+		"{\"reason\":\"overlapping-code\",\"rva\":4352,\"size\":20,\"function\":\"one\"},"
+		"{\"reason\":\"unsolved-jump\",\"rva\":4608,\"size\":30,\"function\":\"two\"},"
+		"{\"reason\":\"user\",\"rva\":5160,\"size\":10,\"function\":\"holder\"},"
+		"{\"reason\":\"joined\",\"rva\":5120,\"size\":40,\"function\":\"joined\"}]}";
+	struct made_graph made;
+	struct pin_report report;
+	struct result result;
+	char *text;
+
+	(void)state;
+	make_graph(&made);
+	pin_report_make(&made.graph, &report);
+	result_init(&result);
+	pin_report_put_largest(&report, &made.graph, &result, result.root);
+	text = json_dumps(result.root, JSON_COMPACT);
+	assert_string_equal(text, expected);
+	free(text);
+	result_release(&result);
+	made_graph_release(&made);
+}
+
+/* More functions than are kept: the largest three, the first of equals first. */
+static void only_the_largest_are_kept(void **state)
+{
+	static const uint32_t sizes[] = {10, 30, 20, 30, 40, 5, 30};
+	struct made_graph made;
+	struct pin_report report;
+	const struct pin_count *row;
+
+	(void)state;
+	made_graph_init(&made);
+	made_graph_section(&made, 0x1000, 0x1000);
+	for (uint32_t i = 0; i < 7; i++) {
+		made_graph_block(&made, 0x1000 + i * 0x100, sizes[i], true, NULL);
+		made.graph.functions.data[i].pins = 1u << PIN_USER;
+	}
+	pin_report_make(&made.graph, &report);
+	row = &report.reasons[PIN_USER];
+	assert_int_equal(row->functions, 7);
+	assert_int_equal(row->largest[0], 4);
+	assert_int_equal(row->largest[1], 1);
+	assert_int_equal(row->largest[2], 3);
+	made_graph_release(&made);
+}
+
 static void people_read_shares(void **state)
 {
 	struct made_graph made;
@@ -105,10 +155,10 @@ static void people_read_shares(void **state)
 	assert_string_equal(
 		text, "movable: 1 of 5 functions (20.0 %), 100 of 207 code bytes (48.3 %)\n"
 		      "  pinned, overlapping-code: 2 functions, 50 bytes\n"
-		      "  pinned, unsolved-jump: 1 functions, 30 bytes\n"
-		      "  pinned, user: 1 functions, 10 bytes\n"
-		      "  pinned, joined: 1 functions, 40 bytes\n"
-		      "  not understood: 1 places, 7 bytes\n");
+		      "  pinned, unsolved-jump: 1 function, 30 bytes\n"
+		      "  pinned, user: 1 function, 10 bytes\n"
+		      "  pinned, joined: 1 function, 40 bytes\n"
+		      "  not understood: 1 place, 7 bytes\n");
 	free(text);
 	made_graph_release(&made);
 }
@@ -146,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_are_counted_by_reason),
 		cmocka_unit_test(json_lists_what_there_is),
+		cmocka_unit_test(the_largest_are_named),
+		cmocka_unit_test(only_the_largest_are_kept),
 		cmocka_unit_test(people_read_shares),
 		cmocka_unit_test(names_of_a_functions_reasons),
 	};
