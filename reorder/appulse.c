@@ -7,6 +7,8 @@ int main(int argc, char **argv)
 	static const struct subcommand subcommands[] = {
 		{"optimize", "all in one: profile a command, relink its images",
 		 optimize_command},
+		{"doctor", "tell what an image is, and what can be done with it",
+		 doctor_command},
 		{"restore", "put back what a killed 'optimize' left swapped",
 		 restore_command},
 		{"instrument", "appulse-instrument: add first-touch probes", front_command},

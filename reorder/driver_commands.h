@@ -5,6 +5,7 @@
 #include "cli/tool.h"
 
 enum status optimize_command(struct tool *tool, int argc, char **argv, struct diag *diag);
+enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status restore_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 
 /* Becomes the tool that the subcommand names; returns only in failure. */

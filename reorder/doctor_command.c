@@ -1,0 +1,104 @@
+/* appulse doctor IMAGE: what an image is made of, and what can be done with it. */
+#include "cli/options.h"
+#include "doctor.h"
+#include "driver_commands.h"
+#include "trace/probed_image.h"
+
+/* What must hold for reordering, and for instrumenting too. */
+static enum status check_both(struct doctor *d, struct diag *diag)
+{
+	enum status status = image_refuse_probed(&d->image, diag);
+
+	if (status == STATUS_OK)
+		status = image_check_supported(&d->image, diag);
+	if (status == STATUS_OK) {
+		progress_step(&d->tool->progress, "finding functions");
+		status = graph_discover(&d->graph, &d->image, NULL, diag);
+		d->discovered = status == STATUS_OK;
+	}
+	return status;
+}
+
+static enum status judge(struct doctor *d, struct diag *diag)
+{
+	struct doctor_verdict *instrument = &d->instrument, *reorder = &d->reorder;
+
+	diag_init(&reorder->diag);
+	diag_init(&instrument->diag);
+	reorder->status = check_both(d, &reorder->diag);
+	if (reorder->status == STATUS_NO_MEMORY)
+		return diag_no_memory(diag);
+	instrument->status = reorder->status;
+	instrument->diag = reorder->diag;
+	if (instrument->status == STATUS_OK)
+		instrument->status = image_check_instrumentable(
+			&d->image, &d->contents.exports, &instrument->diag);
+	if (d->discovered)
+		pin_report_make(&d->graph, &d->pins);
+	return STATUS_OK;
+}
+
+static enum status examine(struct doctor *d, struct diag *diag)
+{
+	enum status status;
+
+	progress_step(&d->tool->progress, "reading");
+	status = image_open(&d->image, d->path, diag);
+	if (status != STATUS_OK) {
+		diag_set_file(diag, d->path);
+		return status;
+	}
+	d->open = true;
+	d->hash = sha256_of(d->image.bytes, d->image.size);
+	status = doctor_read_contents(d, diag);
+	if (status == STATUS_OK)
+		status = judge(d, diag);
+	return status;
+}
+
+static enum status doctor(struct tool *tool, const char *path, struct diag *diag)
+{
+	struct doctor d = {.tool = tool, .path = path};
+	enum status status = examine(&d, diag);
+
+	progress_end(&tool->progress);
+	if (status == STATUS_OK) {
+		if (tool->json)
+			doctor_put(&d);
+		else
+			doctor_print(&d);
+		/* Whoever asks by script hears of the refusal by the exit code. */
+		status = d.reorder.status;
+		if (status != STATUS_OK)
+			*diag = d.reorder.diag;
+		diag_set_file(diag, path);
+	}
+	if (d.discovered)
+		graph_release(&d.graph);
+	if (d.open)
+		image_release(&d.image);
+	return status;
+}
+
+enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag *diag)
+{
+	const struct option_spec options[] = {OPTIONS_COMMON(tool)};
+	const struct command_spec spec = {
+		.description =
+			"Tells what IMAGE is made of: who linked and compiled it, which tables "
+			"it has, whether it can be instrumented and reordered, how much of its "
+			"code may move, what holds the rest, and what can be done about it. "
+			"Nothing is written.\n\n"
+			"The exit code is 3 when the image is refused; what could be learnt is "
+			"printed all the same.",
+		.arguments = "IMAGE", .min = 1, .max = 1,
+		.options = options, .option_count = OPTION_COUNT(options),
+	};
+	struct command_line line;
+	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
+
+	if (status == STATUS_OK && !line.answered)
+		status = doctor(tool, line.arguments.data[0], diag);
+	command_line_release(&line);
+	return status;
+}
