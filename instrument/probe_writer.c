@@ -26,10 +26,10 @@
 #include "layout/rewrite.h"
 #include "trace/probe.h"
 
-/* push rax; lea rax, [probe_image]; call [appulse_probe]; pop rax; ret 8 */
-enum { COMMON_BYTES = 18, COMMON_LEA = 1, COMMON_CALL = 8 };
+/* push rax; lea rax, [probe_image]; call [appulse_probe2]; pop rax; ret */
+enum { COMMON_BYTES = 16, COMMON_LEA = 1, COMMON_CALL = 8 };
 
-enum { UNWIND_BYTES = 8, AGENT_IAT_BYTES = 16, HINT_NAME_BYTES = 16 };
+enum { UNWIND_BYTES = 8, AGENT_IAT_BYTES = 16, HINT_NAME_BYTES = 24 };
 
 /* Where everything in the added sections stands. */
 struct probe_places {
@@ -157,14 +157,14 @@ static void write_unit(struct probe_job *job, uint32_t probe)
 	struct rva unit = unit_of(job, probe);
 	uint8_t *code = image_file_at(&job->file, unit, PROBE_UNIT_BYTES);
 
-	code[0] = 0x68; /* push probe */
-	store_u32(code + 1, probe);
-	code[5] = 0xe8; /* call common */
-	store_relative(code + 6, rva_add(unit, 6), job->places.common);
-	code[PROBE_THUNK_OFFSET] = 0xff; /* jmp [slot] */
-	code[PROBE_THUNK_OFFSET + 1] = 0x25;
-	store_relative(code + PROBE_THUNK_OFFSET + 2, rva_add(unit, PROBE_THUNK_OFFSET + 2),
-		       rva_add(job->places.slots, probe * 8));
+	code[0] = 0xff; /* jmp [slot] */
+	code[1] = 0x25;
+	store_relative(code + 2, rva_add(unit, 2), rva_add(job->places.slots, probe * 8));
+	code[PROBE_STUB_OFFSET] = 0xe8; /* call common */
+	store_relative(code + PROBE_STUB_OFFSET + 1, rva_add(unit, PROBE_STUB_OFFSET + 1),
+		       job->places.common);
+	code[PROBE_RETURN_OFFSET] = 0xeb; /* jmp unit */
+	code[PROBE_RETURN_OFFSET + 1] = (uint8_t)-(PROBE_RETURN_OFFSET + 2);
 }
 
 static void write_common(struct probe_job *job)
@@ -172,9 +172,9 @@ static void write_common(struct probe_job *job)
 	static const uint8_t common[COMMON_BYTES] = {
 		0x50,                         /* push rax */
 		0x48, 0x8d, 0x05, 0, 0, 0, 0, /* lea  rax, [probe_image] */
-		0xff, 0x15, 0, 0, 0, 0,       /* call [appulse_probe] */
+		0xff, 0x15, 0, 0, 0, 0,       /* call [appulse_probe2] */
 		0x58,                         /* pop  rax */
-		0xc2, 0x08, 0x00,             /* ret  8 */
+		0xc3,                         /* ret */
 	};
 	struct rva at = job->places.common;
 	uint8_t *code = image_file_at(&job->file, at, COMMON_BYTES);
@@ -215,11 +215,13 @@ static void write_data(struct probe_job *job)
 	store_u64(image + offsetof(struct probe_image, functions), va(job, p->functions));
 	memcpy(image + offsetof(struct probe_image, hash), job->options->hash.bytes,
 	       PROBE_HASH_BYTES);
+	store_u64(image + offsetof(struct probe_image, units), va(job, p->code));
 	write_name(job->options->name, image + offsetof(struct probe_image, name));
 	for (uint32_t i = 0; i < p->count; i++) {
 		uint32_t function = job->plan->functions.data[i];
 
-		store_u64(slots + 8 * i, va(job, unit_of(job, i)));
+		store_u64(slots + 8 * i,
+			  va(job, rva_add(unit_of(job, i), PROBE_STUB_OFFSET)));
 		store_u32(functions + 4 * i, job->graph->functions.data[function].begin.v);
 	}
 }
@@ -275,19 +277,17 @@ static void write_imports(struct probe_job *job)
 	keep_addresses_writable(job);
 }
 
-/* Unwinding from the common code leads straight to the caller of the function: the
- * return address into the unit and the index count as 16 bytes of its frame, there
- * from the first instruction on (Microsoft Learn, "x64 exception handling",
- * UWOP_ALLOC_SMALL: operation 2, size 8 * info + 8). */
+/* Unwinding from the common code leads to the stub, and through it, as a leaf, to the
+ * caller of the function (Microsoft Learn, "x64 exception handling", UWOP_ALLOC_SMALL:
+ * operation 2, size 8 * info + 8). */
 static void write_unwind(struct probe_job *job)
 {
 	static const uint8_t info[UNWIND_BYTES] = {
 		1,          /* version 1, no flags */
 		1,          /* bytes of prolog: push rax */
-		2,          /* codes */
+		1,          /* codes */
 		0,          /* no frame register */
 		1, 2 | 0 << 4, /* behind the push: 8 bytes */
-		0, 2 | 1 << 4, /* at the entry: 16 bytes */
 	};
 	const struct probe_places *p = &job->places;
 	const struct function_table *old = &job->graph->tables.functions;
@@ -308,17 +308,18 @@ static void write_unwind(struct probe_job *job)
 		(struct data_directory){p->unwind_table, old_size + RUNTIME_FUNCTION_BYTES};
 }
 
-/* The slots, and the three pointers of struct probe_image. */
+/* The slots, and the pointers of struct probe_image. */
 static enum status add_relocations(struct probe_job *job, const struct rewrite *rewrite)
 {
 	const struct probe_places *p = &job->places;
 	const uint32_t fields[] = {offsetof(struct probe_image, base),
 				   offsetof(struct probe_image, slots),
-				   offsetof(struct probe_image, functions)};
+				   offsetof(struct probe_image, functions),
+				   offsetof(struct probe_image, units)};
 	VEC(struct reloc) relocs = {0};
 	enum status status = STATUS_OK;
 
-	for (unsigned i = 0; i < 3 && status == STATUS_OK; i++) {
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields) && status == STATUS_OK; i++) {
 		struct reloc reloc = {rva_add(p->data, fields[i]), RELOC_DIR64};
 
 		if (!vec_push(&relocs, reloc))
@@ -344,8 +345,7 @@ static enum status edit(struct probe_job *job)
 	if (status != STATUS_OK)
 		return status;
 	for (uint32_t i = 0; i < job->plan->functions.len; i++)
-		job->thunks[job->plan->functions.data[i]] =
-			rva_add(unit_of(job, i), PROBE_THUNK_OFFSET);
+		job->thunks[job->plan->functions.data[i]] = unit_of(job, i);
 	rewrite.thunks = job->thunks;
 	status = rewrite_refs(&rewrite, job->diag);
 	if (status != STATUS_OK)

@@ -5,30 +5,32 @@
  *
  * In the image.  Every probed function i has one unit of 16 bytes:
  *
- *     unit i + 0:   push  i                   68 imm32
- *     unit i + 5:   call  common              e8 rel32
- *     unit i + 10:  jmp   [slots + 8 * i]     ff 25 disp32    the thunk
+ *     unit i + 0:   jmp   [slots + 8 * i]     ff 25 disp32    the thunk
+ *     unit i + 6:   call  common              e8 rel32        the stub
+ *     unit i + 11:  jmp   unit i              eb f3
  *
- * Every reference to the function's start leads to its thunk.  Slot i holds at
- * first the address of unit i, and after the first touch the address of the
- * function.  Once in the image:
+ * Every reference to the function's start leads to its thunk, which is aligned as
+ * Control Flow Guard likes its targets (Microsoft Learn, "PE Metadata": precise for
+ * multiples of 16 only).  Slot i holds at first the address of the stub, and after
+ * the first touch the address of the function.  Once in the image:
  *
  *     common:       push  rax                 50
  *                   lea   rax, [probe_image]  48 8d 05 disp32
- *                   call  [appulse_probe]     ff 15 disp32    through the import table
+ *                   call  [appulse_probe2]    ff 15 disp32    through the import table
  *                   pop   rax                 58
- *                   ret   8                   c2 08 00
+ *                   ret                       c3
  *
- * So the unit runs on into its own thunk, and the slot leads to the function.
+ * So the stub goes on to its own thunk, and the slot leads to the function.  Every
+ * call has its return, so a shadow stack (Intel SDM volume 1, chapter 17, "Control-flow
+ * Enforcement Technology") never differs from the stack.
  *
- * In the agent.  appulse_probe is entered with
+ * In the agent.  appulse_probe2 is entered with
  *
  *     rax         -> struct probe_image
  *     [rsp]       return address into common
  *     [rsp + 8]   the caller's rax
- *     [rsp + 16]  return address into unit i
- *     [rsp + 24]  i, sign-extended to 64 bits
- *     [rsp + 32]  what the stack held when the function was called
+ *     [rsp + 16]  return address into the stub, unit i + 11: this says i
+ *     [rsp + 24]  what the stack held when the function was called
  *
  * and returns with every register, the flags and the whole vector state as it
  * found them (callers inside one image need not follow the calling convention:
@@ -38,10 +40,8 @@
  * DllMain.  It takes some 3 KB of stack, and for an image's first touch what the
  * system needs to make a file.
  *
- * Where a stack walk meets a unit: the return address into it is unit i + 10, the
- * thunk, where no index lies on the stack when the thunk itself runs.  No unwind
- * data can be right for both, and the thunk is what runs for ever: so unwind data,
- * if there is any, ends before the thunk.
+ * A stack walk may meet a unit at any place: nothing of it lies on the stack when
+ * one of its instructions is next, so it needs no unwind data, as a leaf does.
  *
  * An agent that meets an image with another magic or version can't lead its slots
  * anywhere and ends the program.  So whoever changes this contract also changes
@@ -55,15 +55,16 @@
 #define PROBE_MAGIC 0x31455355504c5041ull /* "APLPUSE1" as bytes 41 50 4c 50 55 53 45 31 */
 
 enum {
-	PROBE_VERSION = 1,
+	PROBE_VERSION = 2,
 	PROBE_UNIT_BYTES = 16, /* a unit's stride and alignment */
-	PROBE_THUNK_OFFSET = 10, /* of the thunk in its unit */
+	PROBE_STUB_OFFSET = 6,  /* of the stub in its unit */
+	PROBE_RETURN_OFFSET = 11, /* of where the agent returns to */
 	PROBE_NAME_BYTES = 64,
 	PROBE_HASH_BYTES = 32,
 };
 
 /* The name under which the agent exports its entry. */
-#define PROBE_ENTRY "appulse_probe"
+#define PROBE_ENTRY "appulse_probe2"
 
 /* The agent's file name unless --agent-name says otherwise. */
 #define PROBE_AGENT_DLL "appulse-agent.dll"
@@ -93,7 +94,7 @@ struct probe_image {
 	char name[PROBE_NAME_BYTES];    /* the original's file name, UTF-8, NUL-terminated,
 					 * cut between characters when too long */
 	uint64_t state;     /* the agent's own; 0 when the image is loaded */
-	uint64_t reserved;  /* 0 */
+	uint64_t units;     /* VA of the units, relocated */
 };
 
 #endif

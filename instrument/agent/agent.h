@@ -41,9 +41,9 @@ enum untraced trace_map_open(const struct probe_image *image, struct trace_map *
 extern uint64_t vector_area;
 uint64_t vector_area_find(void);
 
-/* Records the touch of probe `index` if it is the first, then makes its slot
- * lead to the function. */
-void probe_touch(struct probe_image *image, uint64_t index);
+/* Records the touch of the probe whose stub is returned to at `return_address` if it
+ * is the first, then makes its slot lead to the function. */
+void probe_touch(struct probe_image *image, uint64_t return_address);
 
 /* Says once in the process's life, on the debug output, why `image` is untraced. */
 void say_untraced(const struct probe_image *image, enum untraced why, uint32_t error);

@@ -1,4 +1,4 @@
-/* appulse_probe: the entry that the stubs of an instrumented image call.
+/* appulse_probe2: the entry that the stubs of an instrumented image call.
  *
  * Problem: the caller is compiled code in the middle of a call, and inside one
  * image a compiler may rely on a callee's leaving even volatile registers alone
@@ -17,7 +17,7 @@
  * Cost: some 2,700 bytes of stack with AVX-512, and below 1,000 without; one XSAVE
  * and one XRSTOR, for each function once.
  *
- * On entry (trace/probe.h): rax -> struct probe_image, [rsp + 24] the index.
+ * On entry (trace/probe.h): rax -> struct probe_image, [rsp + 16] tells the probe.
  */
 	.intel_syntax noprefix
 
@@ -25,16 +25,16 @@
 	.set	FLAGS, 0
 	.set	IMAGE, 8
 	.set	SAVED, 16		/* r11, r10, r9, r8, rdx, rcx, rbp */
-	.set	INDEX, SAVED + 7*8 + 24
+	.set	RETURN, SAVED + 7*8 + 16	/* into the stub */
 
 	.set	XSAVE_HEADER, 512	/* of 64 bytes, behind the legacy area */
 
 	.text
-	.globl	appulse_probe
-	.def	appulse_probe; .scl 2; .type 32; .endef
+	.globl	appulse_probe2
+	.def	appulse_probe2; .scl 2; .type 32; .endef
 	.p2align 4
-	.seh_proc appulse_probe
-appulse_probe:
+	.seh_proc appulse_probe2
+appulse_probe2:
 	push	rbp
 	.seh_pushreg rbp
 	push	rcx
@@ -83,7 +83,7 @@ appulse_probe:
 	fxsave64 [rsp]
 3:
 	mov	rcx, [rbp + IMAGE]
-	mov	rdx, [rbp + INDEX]
+	mov	rdx, [rbp + RETURN]
 	sub	rsp, 32
 	call	probe_touch
 	add	rsp, 32
@@ -112,4 +112,4 @@ appulse_probe:
 	.seh_endproc
 
 	.section .drectve
-	.ascii	" -export:\"appulse_probe\""
+	.ascii	" -export:\"appulse_probe2\""

@@ -163,8 +163,10 @@ static void record(const struct trace_map *map, uint32_t index, uint32_t rva)
 	__atomic_store_n(&r->rva, rva, __ATOMIC_RELEASE);
 }
 
-void probe_touch(struct probe_image *image, uint64_t index)
+void probe_touch(struct probe_image *image, uint64_t return_address)
 {
+	uint64_t index =
+		(return_address - PROBE_RETURN_OFFSET - image->units) / PROBE_UNIT_BYTES;
 	uint32_t error = last_error();
 	const struct trace_map *map;
 	uint64_t *slots;

@@ -26,7 +26,7 @@ from harness import claim, require
 
 OBJDUMP = "x86_64-w64-mingw32-objdump"
 ADDED = (".apcode", ".apdata", ".apmeta")
-STUB_BYTES, THUNK = 16, 10
+UNIT_BYTES, STUB = 16, 6
 EXPORT, RELOCATION, DEBUG = 0, 5, 6
 
 
@@ -129,11 +129,11 @@ class Pair:
         relocated = set(self.new.relocated())
         for i in range(count):
             function = self.new.read("I", functions + 4 * i)
-            thunk = code + STUB_BYTES * i + THUNK
+            thunk = code + UNIT_BYTES * i
             require(self.new.read("H", thunk) == 0x25ff and
                     thunk + 6 + self.new.read("i", thunk + 2) == slots + 8 * i,
                     f"thunk {i} does not lead to its slot")
-            require(self.new.read("Q", slots + 8 * i) - self.new.base == thunk - THUNK and
+            require(self.new.read("Q", slots + 8 * i) - self.new.base == thunk + STUB and
                     slots + 8 * i in relocated, f"slot {i} does not lead to its stub")
             self.thunks[function] = thunk
 

@@ -142,7 +142,7 @@ static struct rva thunk_of(const struct probed_pair *p, struct rva rva)
 
 	for (uint32_t i = 0; i < u32_at(p, rva_add(p->data, 12)); i++)
 		if (u32_at(p, rva_add(list, 4 * i)) == rva.v)
-			return rva_add(p->code, 16 * i + 10);
+			return rva_add(p->code, 16 * i);
 	fail_msg("no probe for 0x%x", rva.v);
 	return rva_of(0);
 }
@@ -153,14 +153,16 @@ static void assert_head(const struct probed_pair *p)
 	struct rva list = rva_of((uint32_t)va_at(p, rva_add(p->data, 32)));
 
 	assert_memory_equal(at(p, p->data, 8), "APLPUSE1", 8);
-	assert_int_equal(u32_at(p, rva_add(p->data, 8)), 1);
+	assert_int_equal(u32_at(p, rva_add(p->data, 8)), 2);
 	assert_int_equal(count, p->plan.functions.len);
 	assert_int_equal(va_at(p, rva_add(p->data, 16)), 0);
 	for (unsigned i = 0; i < 32; i++)
 		assert_int_equal(*at(p, rva_add(p->data, 40 + i), 1), 0xa0 + i);
 	assert_int_equal(load_u64(at(p, rva_add(p->data, 136), 8)), 0);
+	assert_int_equal(va_at(p, rva_add(p->data, 144)), p->code.v);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(is_relocated(p, rva_add(p->data, 16 + 8 * i)));
+	assert_true(is_relocated(p, rva_add(p->data, 144)));
 	assert_int_equal(slots_of(p).v % 8, 0);
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(u32_at(p, rva_add(list, 4 * i)),
@@ -175,23 +177,23 @@ static void assert_units(const struct probed_pair *p)
 		struct rva unit = rva_add(p->code, 16 * i);
 		struct rva slot = rva_add(slots_of(p), 8 * i);
 
-		assert_int_equal(*at(p, unit, 1), 0x68); /* push i */
-		assert_int_equal(u32_at(p, rva_add(unit, 1)), i);
-		assert_int_equal(*at(p, rva_add(unit, 5), 1), 0xe8); /* call common */
+		assert_memory_equal(at(p, unit, 2), "\xff\x25", 2); /* jmp [slot] */
+		assert_int_equal(led(p, rva_add(unit, 2)).v, slot.v);
+		assert_int_equal(*at(p, rva_add(unit, 6), 1), 0xe8); /* call common */
 		if (i == 0)
-			common = led(p, rva_add(unit, 6));
-		assert_int_equal(led(p, rva_add(unit, 6)).v, common.v);
-		assert_memory_equal(at(p, rva_add(unit, 10), 2), "\xff\x25", 2);
-		assert_int_equal(led(p, rva_add(unit, 12)).v, slot.v);
-		/* The slot leads to the unit at first, wherever the image is loaded. */
-		assert_int_equal(va_at(p, slot), unit.v);
+			common = led(p, rva_add(unit, 7));
+		assert_int_equal(led(p, rva_add(unit, 7)).v, common.v);
+		/* jmp unit: 13 bytes back from its end */
+		assert_memory_equal(at(p, rva_add(unit, 11), 2), "\xeb\xf3", 2);
+		/* The slot leads to the stub at first, wherever the image is loaded. */
+		assert_int_equal(va_at(p, slot), unit.v + 6);
 		assert_true(is_relocated(p, slot));
 	}
-	/* push rax; lea rax, [head]; call [agent]; pop rax; ret 8 */
+	/* push rax; lea rax, [head]; call [agent]; pop rax; ret */
 	assert_memory_equal(at(p, common, 4), "\x50\x48\x8d\x05", 4);
 	assert_int_equal(led(p, rva_add(common, 4)).v, p->data.v);
 	assert_memory_equal(at(p, rva_add(common, 8), 2), "\xff\x15", 2);
-	assert_memory_equal(at(p, rva_add(common, 14), 4), "\x58\xc2\x08\x00", 4);
+	assert_memory_equal(at(p, rva_add(common, 14), 2), "\x58\xc3", 2);
 	/* What it calls through is the agent's entry. */
 	assert_int_equal(led(p, rva_add(common, 10)).v,
 			 p->image.imports[p->image.import_count - 1].slot.v);
@@ -208,7 +210,7 @@ static void assert_imports(const struct probed_pair *p)
 		assert_int_equal(p->image.imports[i].slot.v, p->old.imports[i].slot.v);
 	}
 	assert_string_equal(agent->dll, "agent-name.dll");
-	assert_string_equal(agent->name, "appulse_probe");
+	assert_string_equal(agent->name, "appulse_probe2");
 	/* Windows' loader writes there, so no directory needs to say that it may. */
 	assert_true(section_named(&p->image, ".apdata")->characteristics & SECTION_WRITE);
 	assert_true(rva_in(agent->slot, p->data,
@@ -235,17 +237,17 @@ static void assert_function_table(const struct probed_pair *p)
 	struct data_directory was = p->old.directories[DIRECTORY_EXCEPTION];
 	struct data_directory is = p->image.directories[DIRECTORY_EXCEPTION];
 	struct rva row = rva_add(is.rva, was.size);
-	struct rva common = led(p, rva_add(p->code, 6));
+	struct rva common = led(p, rva_add(p->code, 7));
 
 	assert_int_equal(is.size, was.size + 12);
 	if (was.size)
 		assert_memory_equal(at(p, is.rva, was.size),
 				    image_bytes(&p->old, was.rva, was.size), was.size);
 	assert_int_equal(u32_at(p, row), common.v);
-	assert_int_equal(u32_at(p, rva_add(row, 4)), common.v + 18);
-	/* At the entry 16 bytes lie above what the caller pushed, behind the push 24. */
+	assert_int_equal(u32_at(p, rva_add(row, 4)), common.v + 16);
+	/* Behind the push 8 bytes lie above the return address into the stub. */
 	assert_memory_equal(at(p, rva_of(u32_at(p, rva_add(row, 8))), 8),
-			    "\x01\x01\x02\x00\x01\x02\x00\x12", 8);
+			    "\x01\x01\x01\x00\x01\x02\x00\x00", 8);
 }
 
 static void assert_relocations(const struct probed_pair *p)
@@ -253,7 +255,7 @@ static void assert_relocations(const struct probed_pair *p)
 	for (uint32_t i = 1; i < p->reloc_count; i++)
 		assert_true(p->relocs[i] >= p->relocs[i - 1] + 8);
 	assert_int_equal(p->reloc_count,
-			 p->graph.tables.relocs.count + 3 + p->plan.functions.len);
+			 p->graph.tables.relocs.count + 4 + p->plan.functions.len);
 	for (uint32_t i = 0; i < p->graph.tables.relocs.count; i++)
 		assert_true(is_relocated(p, p->graph.tables.relocs.data[i].site));
 }
@@ -275,7 +277,7 @@ static void assert_code_kept(const struct probed_pair *p)
 			continue;
 		assert_true(rva_in(rva_add(code->rva, i), ref->site, 4) && ref->enters);
 		to = led(p, ref->site);
-		assert_true(rva_in(to, p->code, end) && (to.v - p->code.v) % 16 == 10);
+		assert_true(rva_in(to, p->code, end) && (to.v - p->code.v) % 16 == 0);
 	}
 }
 
@@ -589,10 +591,10 @@ static void slots_across_pages(void **state)
 	assert_int_equal(image_open_bytes(&new, probed.bytes, probed.size, "new", NULL),
 			 STATUS_OK);
 	assert_int_equal(relocations_read(&new, &relocs, NULL), STATUS_OK);
-	assert_int_equal(relocs.count, 2 * FUNCTIONS + 3);
+	assert_int_equal(relocs.count, 2 * FUNCTIONS + 4);
 	slots = rva_add(section_named(&new, ".apdata")->rva, sizeof(struct probe_image));
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
-		assert_int_equal(relocs.data[FUNCTIONS + 3 + i].site.v, slots.v + 8 * i);
+		assert_int_equal(relocs.data[FUNCTIONS + 4 + i].site.v, slots.v + 8 * i);
 	image_release(&new);
 	probed_release(&probed);
 	probe_plan_release(&plan);

@@ -287,7 +287,7 @@ class Transparency(Case):
         # common + 14 is behind its call; below the caller's rsp lie the function's
         # return address, the index, common's return address and rax.
         self.assertEqual(self.run_traced('walk'),
-                         ['walk: function 5, common + 14, rsp -32, rbx kept'])
+                         ['walk: function 5, common + 14, rsp -24, rbx kept'])
         self.assertEqual(len(self.only_trace().rvas), 1)
 
 

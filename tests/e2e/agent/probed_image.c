@@ -48,17 +48,17 @@ static void put_common(struct probed_image *p, void **cell)
 	c = put_relative(c, "\x48\x8d\x05", 3, p->image);       /* lea  rax, [image] */
 	c = put_relative(c, "\xff\x15", 2, cell);               /* call [cell] */
 	*c++ = 0x58;                                            /* pop  rax */
-	memcpy(c, "\xc2\x08\x00", 3);                           /* ret  8 */
+	*c = 0xc3;                                              /* ret */
 }
 
 static void put_unit(struct probed_image *p, uint32_t i)
 {
 	uint8_t *unit = p->units + (size_t)i * PROBE_UNIT_BYTES;
-	uint8_t *u = put_immediate(unit, 0x68, i);              /* push i */
+	uint8_t *stub = put_relative(unit, "\xff\x25", 2, &p->slots[i]); /* jmp [slot] */
+	uint8_t *end = put_relative(stub, "\xe8", 1, p->common);         /* call common */
 
-	u = put_relative(u, "\xe8", 1, p->common);              /* call common */
-	put_relative(u, "\xff\x25", 2, &p->slots[i]);           /* jmp  [slot] */
-	p->slots[i] = (uint64_t)unit;
+	memcpy(end, "\xeb\xf3", 2);                                      /* jmp unit */
+	p->slots[i] = (uint64_t)stub;
 }
 
 static void put_body(struct probed_image *p, uint32_t i, enum probed_body body)
@@ -98,6 +98,7 @@ void probed_image_make(struct probed_image *p, const char *name, uint8_t identit
 		.base = (uint64_t)p->base,
 		.slots = (uint64_t)p->slots,
 		.functions = (uint64_t)p->functions,
+		.units = (uint64_t)p->units,
 	};
 	memset(p->image->hash, identity, sizeof(p->image->hash));
 	strncpy(p->image->name, name, sizeof(p->image->name) - 1);
@@ -118,8 +119,7 @@ void probed_image_free(struct probed_image *p)
 
 probed_function *probed_thunk(const struct probed_image *p, uint32_t i)
 {
-	return (probed_function *)(p->units + (size_t)i * PROBE_UNIT_BYTES +
-				   PROBE_THUNK_OFFSET);
+	return (probed_function *)(p->units + (size_t)i * PROBE_UNIT_BYTES);
 }
 
 uint32_t probed_rva(const struct probed_image *p, uint32_t i)
