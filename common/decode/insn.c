@@ -1,8 +1,9 @@
 /* Decoding by Zydis, cut down to what moving code needs.
  *
  * Most instructions are only asked for their length, their control flow and
- * their PC-relative field.  Zydis gives these without its costly operand pass, so
- * insn_decode stays at that (the raw fields: Zydis/DecoderTypes.h,
+ * their PC-relative field.  opcode_map.c answers for nearly all that compilers use.
+ * For the others Zydis gives these without its costly operand pass, so insn_decode
+ * stays at that (the raw fields: Zydis/DecoderTypes.h,
  * ZydisDecodedInstructionRaw).  A PC-relative field is either a relative
  * immediate or a 32-bit displacement under ModRM mod 0, rm 5 (Intel SDM volume
  * 2, 2.2.1.6 "RIP-Relative Addressing").
@@ -12,9 +13,18 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
+#include "decode/opcode_map.h"
+#include "decode/vex_length.h"
+
 static void decoder_init(ZydisDecoder *decoder)
 {
 	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
+
+/* Whether Zydis has no such instruction, rather than a bad form of one that it has. */
+static bool is_unknown(ZyanStatus status)
+{
+	return status == ZYDIS_STATUS_DECODING_ERROR;
 }
 
 static bool is_rip_relative(const ZydisDecodedInstruction *zi)
@@ -167,12 +177,16 @@ bool insn_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
 {
 	ZydisDecodedInstruction zi;
 	ZydisDecoder decoder;
+	ZyanStatus status;
 
+	if (opcode_map_decode(bytes, size, ret_insn))
+		return true;
 	decoder_init(&decoder);
 	/* Leaves out what only operands need (observed: Zydis 4.0). */
 	ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
-		return false;
+	status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi);
+	if (!ZYAN_SUCCESS(status))
+		return is_unknown(status) && vex_length_decode(bytes, size, ret_insn);
 	fill_insn(&zi, bytes, ret_insn);
 	return true;
 }
@@ -371,6 +385,16 @@ static enum insn_store store_of(const ZydisDecodedInstruction *zi,
 	return store;
 }
 
+/* Of an instruction that only its length is known of: it may change whatever it likes,
+ * but for the stack pointer, which no such instruction has for an operand to write. */
+static void describe_unknown(struct insn_detail *detail)
+{
+	detail->op = OP_OTHER;
+	detail->written = (uint16_t)~(1u << REGISTER_RSP);
+	detail->store = STORE_OTHER;
+	detail->changes_flags = true;
+}
+
 bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 		   struct insn_detail *ret_detail)
 {
@@ -378,12 +402,16 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 	ZydisDecodedInstruction zi;
 	ZydisDecoder decoder;
 	unsigned explicit_count;
+	ZyanStatus status;
 
-	decoder_init(&decoder);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, &zi, operands)))
-		return false;
-	fill_insn(&zi, bytes, ret_insn);
 	memset(ret_detail, 0, sizeof(*ret_detail));
+	decoder_init(&decoder);
+	status = ZydisDecoderDecodeFull(&decoder, bytes, size, &zi, operands);
+	if (!ZYAN_SUCCESS(status)) {
+		describe_unknown(ret_detail);
+		return is_unknown(status) && vex_length_decode(bytes, size, ret_insn);
+	}
+	fill_insn(&zi, bytes, ret_insn);
 	ret_detail->op = (uint8_t)op_of(zi.mnemonic);
 	if (zi.meta.category == ZYDIS_CATEGORY_CMOV)
 		ret_detail->op = OP_CONDITIONAL_MOVE;

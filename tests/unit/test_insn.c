@@ -105,6 +105,73 @@ static struct insn decoded(const char *bytes, size_t size)
 
 #define DECODED(bytes) decoded(bytes, sizeof(bytes) - 1)
 
+/* Newer than Zydis 4.0; bytes by GNU as 2.40. */
+static void test_unknown_instructions(void **unused)
+{
+	struct insn_detail detail;
+	struct insn insn;
+
+	(void)unused;
+	/* vpdpbssd ymm1, ymm2, [rip + 0x12345678] */
+	insn = DECODED("\xc4\xe2\x6f\x50\x0d\x78\x56\x34\x12");
+	assert_int_equal(insn.flow, FLOW_NEXT);
+	assert_int_equal(insn.field, FIELD_MEMORY);
+	assert_int_equal(insn.field_offset, 5);
+	assert_int_equal(insn.field_size, 4);
+	assert_int_equal(insn.relative, 0x12345678);
+	/* vpdpbsud xmm1, xmm2, [rax + 0x11223344] */
+	insn = DECODED("\xc4\xe2\x6a\x50\x88\x44\x33\x22\x11");
+	assert_int_equal(insn.field, FIELD_NONE);
+	assert_int_equal(insn.constant_count, 1);
+	assert_int_equal(insn.constants[0], 0x11223344);
+	DECODED("\xc4\x42\x34\x50\x44\x8c\x40"); /* vpdpbuud ymm8, ymm9, [r12 + rcx * 4 + 64] */
+	DECODED("\xc4\xe2\x6f\x51\x0c\x24");     /* vpdpbssds ymm1, ymm2, [rsp] */
+	DECODED("\xc4\xe2\xed\xb4\x0d\x08\0\0\0"); /* {vex} vpmadd52luq, [rip + 8] */
+	DECODED("\xc4\xe2\xe9\xb5\x4d\0");       /* {vex} vpmadd52huq, [rbp + 0] */
+	DECODED("\xc4\xe2\x79\xb0\x0c\x11");     /* vcvtneeph2ps xmm1, [rcx + rdx] */
+	DECODED("\xc4\xe2\xe1\xe6\x94\x48\x99\0\0\0"); /* cmpbexadd */
+	DECODED("\xc4\xe2\x63\x5c\xca");         /* tdpfp16ps tmm1, tmm2, tmm3 */
+	/* Whatever it does: it may change every register but rsp, flags and memory. */
+	assert_true(insn_describe((const uint8_t *)"\xc4\xe2\x63\x5c\xca", 5, &insn,
+				  &detail));
+	assert_int_equal(insn.length, 5);
+	assert_int_equal(detail.written, 0xffff & ~(1 << REGISTER_RSP));
+	assert_int_equal(detail.store, STORE_OTHER);
+	assert_true(detail.changes_flags);
+	assert_int_equal(detail.target.kind, OPERAND_NONE);
+}
+
+static bool is_instruction(const char *bytes, size_t size)
+{
+	struct insn insn;
+
+	return insn_decode((const uint8_t *)bytes, size, &insn);
+}
+
+/* Where the length is not certain, or the form is wrong, nothing is guessed. */
+static void test_uncertain_instructions(void **unused)
+{
+	(void)unused;
+	/* Cut off. */
+	assert_false(is_instruction("\xc4\xe2\x6f\x50\x0d\x78\x56\x34", 8));
+	/* Maps 1 and 7, and one that nobody has. */
+	assert_false(is_instruction("\xc4\xe1\x6f\x3f\xca\0\0\0\0\0", 10));
+	assert_false(is_instruction("\xc4\xe7\x7b\xf8\xc0\0\0\0\0\0", 10));
+	assert_false(is_instruction("\xc4\xe9\x7b\xf8\xc0\0\0\0\0\0", 10));
+	/* A prefix before VEX: of these the processor wants none. */
+	assert_false(is_instruction("\x66\xc4\xe2\x6f\x50\xca\0\0\0\0", 10));
+	assert_false(is_instruction("\x48\xc4\xe2\x6f\x50\xca\0\0\0\0", 10));
+	/* EVEX with a bit of APX in its first and in its second byte, and its map 4. */
+	assert_true(is_instruction("\x62\xf2\x6f\x48\x50\xca\0\0\0\0", 10));
+	assert_false(is_instruction("\x62\xfa\x6f\x48\x50\xca\0\0\0\0", 10));
+	assert_false(is_instruction("\x62\xf2\x6b\x48\x50\xca\0\0\0\0", 10));
+	assert_false(is_instruction("\x62\xf4\x6f\x48\x50\xca\0\0\0\0", 10));
+	/* An instruction that Zydis knows, in a form that is none: vpgatherdd with one
+	 * register twice. */
+	assert_true(is_instruction("\xc4\xe2\x69\x90\x0c\x18\0\0\0\0", 10));
+	assert_false(is_instruction("\xc4\xe2\x71\x90\x0c\x18\0\0\0\0", 10));
+}
+
 static void test_no_instruction(void **unused)
 {
 	struct insn insn;
@@ -306,6 +373,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_instructions),
+		cmocka_unit_test(test_unknown_instructions),
+		cmocka_unit_test(test_uncertain_instructions),
 		cmocka_unit_test(test_no_instruction),
 		cmocka_unit_test(test_padding),
 		cmocka_unit_test(test_computed_jumps),

@@ -1,0 +1,342 @@
+/* The instructions that compilers use, by the opcode maps.
+ *
+ * A general decoder spends some 1,200 instructions on each that it decodes, since it
+ * wants to know all about it.  What is asked here is the length, the flow of control, the
+ * PC-relative field and the constants; these follow from the opcode, the ModRM byte and
+ * the prefixes (Intel SDM volume 2, chapter 2 and appendix A, tables A-2 to A-6), for a
+ * twentieth of that.  As discovery decodes each byte of the code, and the verifier
+ * some of it again, this was more than a third of the time of a relink.
+ *
+ * It is a short way and no second decoder: the tables hold the opcodes that are valid with
+ * every operand that their row allows, under the prefixes that their row allows.
+ * Everything else, such as segment overrides, locks, x87, VEX and whatever is rare, is left
+ * to Zydis, and so is the judgement that bytes are no instruction.  A test holds each
+ * row against Zydis, with every ModRM byte, prefix and REX byte.
+ */
+#include "decode/opcode_map.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+enum {
+	/* Prefixes under which the opcode is valid: none, 66, F3, F2. */
+	P = 1 << 0,
+	P66 = 1 << 1,
+	PF3 = 1 << 2,
+	PF2 = 1 << 3,
+	SIZED = P | P66,
+	REPEATED = P | P66 | PF3 | PF2,
+	/* What follows the opcode, and what it must be. */
+	MODRM = 1 << 4,
+	MEMORY_ONLY = 1 << 5,
+	REGISTER_ONLY = 1 << 6,
+	IMM_8 = 1 << 7,
+	IMM_16 = 1 << 8,
+	IMM_Z = 1 << 9,  /* 4 bytes; 2 under 66 without REX.W */
+	IMM_V = 1 << 10, /* as IMM_Z; 8 under REX.W */
+	RELATIVE = 1 << 11, /* the immediate is relative */
+	/* What it means. */
+	PASSED_ON = 1 << 12, /* the immediate can be a part of an address */
+	PADS = 1 << 13,
+	READS_ENTRY = 1 << 14, /* from memory: insn.loads_entry; unless REX.W when the
+				* opcode is mov's */
+	PLAIN = 1 << 15, /* not under REX */
+	FLOW_SHIFT = 16, /* enum insn_flow, 3 bits */
+	GROUP_SHIFT = 20, /* 1 + index into groups: the rest is in its row */
+};
+
+#define GROUP(n) (((n) + 1u) << GROUP_SHIFT)
+#define FLOW(f) ((uint32_t)(f) << FLOW_SHIFT)
+#define BRANCH (P | RELATIVE | FLOW(FLOW_BRANCH))
+
+enum {
+	LONGEST = 16, /* bytes that may be looked at */
+	OPCODE_MOV_LOAD = 0x8b,
+	GROUP_ARITHMETIC_Z = 0,
+	GROUP_TEST_8,
+	GROUP_TEST_Z,
+	GROUP_INCREMENT,
+	GROUP_FF,
+	GROUP_BIT_TEST,
+	GROUP_MOVE_8,
+	GROUP_MOVE_Z,
+};
+
+/* The row of a two-operand operation: r/m and register both ways, then al and eax with an
+ * immediate. */
+#define ARITHMETIC(first, immediate)                          \
+	[(first)] = SIZED | MODRM, [(first) + 1] = SIZED | MODRM, \
+	[(first) + 2] = SIZED | MODRM, [(first) + 3] = SIZED | MODRM, \
+	[(first) + 4] = SIZED | IMM_8, [(first) + 5] = SIZED | IMM_Z | (immediate)
+
+__extension__ static const uint32_t one_byte[256] = {
+	ARITHMETIC(0x00, PASSED_ON), /* add */
+	ARITHMETIC(0x08, PASSED_ON), /* or */
+	ARITHMETIC(0x10, PASSED_ON), /* adc */
+	ARITHMETIC(0x18, PASSED_ON), /* sbb */
+	ARITHMETIC(0x20, 0),         /* and */
+	ARITHMETIC(0x28, 0),         /* sub */
+	ARITHMETIC(0x30, PASSED_ON), /* xor */
+	ARITHMETIC(0x38, 0),         /* cmp */
+	[0x50 ... 0x5f] = SIZED,     /* push, pop */
+	[0x63] = SIZED | MODRM | READS_ENTRY, /* movsxd */
+	[0x68] = P | IMM_Z | PASSED_ON,       /* push */
+	[0x69] = SIZED | MODRM | IMM_Z,       /* imul */
+	[0x6a] = P | IMM_8,
+	[0x6b] = SIZED | MODRM | IMM_8,
+	[0x70 ... 0x7f] = BRANCH | IMM_8,
+	[0x80] = SIZED | MODRM | IMM_8,
+	[0x81] = SIZED | MODRM | GROUP(GROUP_ARITHMETIC_Z),
+	[0x83] = SIZED | MODRM | IMM_8,
+	[0x84 ... 0x8a] = SIZED | MODRM, /* test, xchg, mov */
+	[OPCODE_MOV_LOAD] = SIZED | MODRM | READS_ENTRY,
+	[0x8d] = SIZED | MODRM | MEMORY_ONLY, /* lea */
+	[0x90] = SIZED | PADS | PLAIN,
+	[0x91 ... 0x97] = SIZED,      /* xchg */
+	[0x98 ... 0x99] = SIZED,      /* cdqe, cqo */
+	[0xa4 ... 0xa7] = REPEATED,   /* movs, cmps */
+	[0xa8] = SIZED | IMM_8,
+	[0xa9] = SIZED | IMM_Z,       /* test */
+	[0xaa ... 0xaf] = REPEATED,   /* stos, lods, scas */
+	[0xb0 ... 0xb7] = SIZED | IMM_8,
+	[0xb8 ... 0xbf] = SIZED | IMM_V | PASSED_ON, /* mov */
+	[0xc0 ... 0xc1] = SIZED | MODRM | IMM_8,     /* shifts */
+	[0xc2] = P | IMM_16 | FLOW(FLOW_RETURN),
+	[0xc3] = P | PF3 | FLOW(FLOW_RETURN),
+	[0xc6] = SIZED | MODRM | GROUP(GROUP_MOVE_8),
+	[0xc7] = SIZED | MODRM | GROUP(GROUP_MOVE_Z),
+	[0xc9] = P, /* leave */
+	[0xcc] = P | PADS | PLAIN | FLOW(FLOW_STOP),
+	[0xd0 ... 0xd3] = SIZED | MODRM, /* shifts */
+	[0xd8] = P | MODRM,              /* x87, the two rows without exceptions */
+	[0xdc] = P | MODRM,
+	[0xe8] = P | RELATIVE | IMM_Z | FLOW(FLOW_CALL),
+	[0xe9] = P | RELATIVE | IMM_Z | FLOW(FLOW_JUMP),
+	[0xeb] = P | RELATIVE | IMM_8 | FLOW(FLOW_JUMP),
+	[0xf6] = SIZED | MODRM | GROUP(GROUP_TEST_8),
+	[0xf7] = SIZED | MODRM | GROUP(GROUP_TEST_Z),
+	[0xfe] = SIZED | MODRM | GROUP(GROUP_INCREMENT),
+	[0xff] = SIZED | MODRM | GROUP(GROUP_FF),
+};
+
+/* Opcodes behind 0F. */
+__extension__ static const uint32_t two_byte[256] = {
+	[0x10 ... 0x11] = REPEATED | MODRM, /* movups and its like */
+	[0x12] = P | PF3 | PF2 | MODRM,
+	[0x13] = SIZED | MODRM | MEMORY_ONLY,
+	[0x14 ... 0x15] = SIZED | MODRM,
+	[0x16] = P | PF3 | MODRM,
+	[0x17] = SIZED | MODRM | MEMORY_ONLY,
+	[0x1f] = SIZED | MODRM | PADS, /* nop */
+	[0x28 ... 0x29] = SIZED | MODRM, /* movaps */
+	[0x2a] = REPEATED | MODRM,       /* conversions */
+	[0x2c ... 0x2d] = REPEATED | MODRM,
+	[0x2e ... 0x2f] = SIZED | MODRM,
+	[0x40 ... 0x4f] = SIZED | MODRM, /* cmovcc */
+	[0x51] = REPEATED | MODRM,
+	[0x52 ... 0x53] = P | PF3 | MODRM,
+	[0x54 ... 0x57] = SIZED | MODRM,
+	[0x58 ... 0x5a] = REPEATED | MODRM,
+	[0x5b] = P | P66 | PF3 | MODRM,
+	[0x5c ... 0x5f] = REPEATED | MODRM,
+	[0x60 ... 0x6b] = SIZED | MODRM,
+	[0x6c ... 0x6d] = P66 | MODRM,
+	[0x6e] = SIZED | MODRM,
+	[0x6f] = P | P66 | PF3 | MODRM,
+	[0x70] = REPEATED | MODRM | IMM_8,
+	[0x74 ... 0x76] = SIZED | MODRM,
+	[0x7e ... 0x7f] = P | P66 | PF3 | MODRM,
+	[0x80 ... 0x8f] = BRANCH | IMM_Z,
+	[0x90 ... 0x9f] = SIZED | MODRM, /* setcc */
+	[0xa3] = SIZED | MODRM,          /* bt */
+	[0xa4] = SIZED | MODRM | IMM_8,  /* shld */
+	[0xa5] = SIZED | MODRM,
+	[0xab] = SIZED | MODRM,
+	[0xac] = SIZED | MODRM | IMM_8,
+	[0xad] = SIZED | MODRM,
+	[0xaf] = SIZED | MODRM, /* imul */
+	[0xb0 ... 0xb1] = SIZED | MODRM,
+	[0xb3] = SIZED | MODRM,
+	[0xb6 ... 0xb7] = SIZED | MODRM, /* movzx */
+	[0xb8] = PF3 | MODRM,            /* popcnt */
+	[0xba] = SIZED | MODRM | GROUP(GROUP_BIT_TEST),
+	[0xbb] = SIZED | MODRM,
+	[0xbc ... 0xbd] = P | P66 | PF3 | MODRM, /* bsf, bsr, tzcnt, lzcnt */
+	[0xbe ... 0xbf] = SIZED | MODRM,         /* movsx */
+	[0xc0 ... 0xc1] = SIZED | MODRM,         /* xadd */
+	[0xc2] = REPEATED | MODRM | IMM_8,       /* cmpps */
+	[0xc4] = SIZED | MODRM | IMM_8,
+	[0xc5] = SIZED | MODRM | REGISTER_ONLY | IMM_8,
+	[0xc6] = SIZED | MODRM | IMM_8,
+	[0xc8 ... 0xcf] = SIZED, /* bswap */
+	[0xd1 ... 0xd5] = SIZED | MODRM,
+	[0xd6] = P66 | MODRM,
+	[0xd7] = SIZED | MODRM | REGISTER_ONLY,
+	[0xd8 ... 0xe5] = SIZED | MODRM,
+	[0xe6] = P66 | PF3 | PF2 | MODRM,
+	[0xe7] = SIZED | MODRM | MEMORY_ONLY,
+	[0xe8 ... 0xef] = SIZED | MODRM,
+	[0xf1 ... 0xf6] = SIZED | MODRM,
+	[0xf8 ... 0xfe] = SIZED | MODRM,
+};
+
+/* What an opcode means by bits 3 to 5 of its ModRM byte; 0: left to Zydis. */
+static const uint32_t groups[][8] = {
+	[GROUP_ARITHMETIC_Z] = {
+		SIZED | IMM_Z | PASSED_ON, SIZED | IMM_Z | PASSED_ON, /* add, or */
+		SIZED | IMM_Z | PASSED_ON, SIZED | IMM_Z | PASSED_ON, /* adc, sbb */
+		SIZED | IMM_Z, SIZED | IMM_Z,                         /* and, sub */
+		SIZED | IMM_Z | PASSED_ON, SIZED | IMM_Z,             /* xor, cmp */
+	},
+	[GROUP_TEST_8] = {SIZED | IMM_8, SIZED | IMM_8, SIZED, SIZED, SIZED, SIZED, SIZED, SIZED},
+	[GROUP_TEST_Z] = {SIZED | IMM_Z, SIZED | IMM_Z, SIZED, SIZED, SIZED, SIZED, SIZED, SIZED},
+	[GROUP_INCREMENT] = {SIZED, SIZED},
+	[GROUP_FF] = {
+		[0] = SIZED, [1] = SIZED, /* inc, dec */
+		[2] = P | FLOW(FLOW_CALL_INDIRECT),
+		[4] = P | FLOW(FLOW_JUMP_INDIRECT),
+		[6] = P, /* push */
+	},
+	[GROUP_BIT_TEST] = {[4] = SIZED | IMM_8, [5] = SIZED | IMM_8, [6] = SIZED | IMM_8,
+			    [7] = SIZED | IMM_8},
+	[GROUP_MOVE_8] = {SIZED | IMM_8},
+	[GROUP_MOVE_Z] = {SIZED | IMM_Z | PASSED_ON},
+};
+
+/* An instruction as it is taken apart. */
+struct parts {
+	const uint8_t *bytes;
+	uint8_t prefix; /* one of P, P66, PF3, PF2 */
+	uint8_t rex;    /* 0: none */
+	uint8_t opcode, modrm;
+	uint32_t row;   /* what the tables say */
+	uint8_t at;     /* bytes taken so far */
+};
+
+enum { REX_B = 1, REX_W = 8 };
+
+/* Prefixes and opcode; false when the tables do not have them. */
+static bool take_opcode(struct parts *p)
+{
+	uint8_t byte = p->bytes[0];
+	uint32_t row;
+
+	p->prefix = byte == 0x66 ? P66 : byte == 0xf3 ? PF3 : byte == 0xf2 ? PF2 : P;
+	p->at = p->prefix != P;
+	byte = p->bytes[p->at];
+	p->rex = (byte & 0xf0) == 0x40 ? byte : 0;
+	p->at += p->rex != 0;
+	byte = p->bytes[p->at++];
+	if (byte == 0x0f) {
+		byte = p->bytes[p->at++];
+		row = two_byte[byte];
+		p->opcode = 0;
+	} else {
+		row = one_byte[byte];
+		p->opcode = byte;
+	}
+	p->modrm = p->bytes[p->at];
+	if (row >> GROUP_SHIFT) {
+		uint32_t by_reg = groups[(row >> GROUP_SHIFT) - 1][p->modrm >> 3 & 7];
+
+		row = (by_reg ? row & MODRM : 0) | by_reg;
+	}
+	p->row = row;
+	return (row & p->prefix) && !((row & PLAIN) && p->rex);
+}
+
+/* ModRM, SIB and displacement (Intel SDM volume 2, tables 2-2 and 2-3). */
+static bool take_operands(struct parts *p, struct insn *insn)
+{
+	uint8_t mod = p->modrm >> 6, base = p->modrm & 7;
+	bool relative = mod == 0 && base == 5;
+	uint32_t size = mod == 1 ? 1 : mod == 2 || relative ? 4 : 0;
+
+	p->at++;
+	if (mod == 3)
+		return !(p->row & MEMORY_ONLY);
+	if (base == 4) {
+		base = p->bytes[p->at++] & 7;
+		if (mod == 0 && base == 5)
+			size = 4;
+	}
+	if (p->row & REGISTER_ONLY)
+		return false;
+	if (relative) {
+		insn->field = p->opcode == 0x8d ? FIELD_ADDRESS : FIELD_MEMORY;
+		insn->field_offset = p->at;
+		insn->field_size = 4;
+		insn->relative = (int32_t)load_u32(p->bytes + p->at);
+	} else if (size == 4) {
+		insn->constants[0] = (uint64_t)(int32_t)load_u32(p->bytes + p->at);
+		insn->constant_count = 1;
+	}
+	p->at += (uint8_t)size;
+	if (p->row & READS_ENTRY)
+		insn->loads_entry = p->opcode != OPCODE_MOV_LOAD || !(p->rex & REX_W);
+	/* rsp or rbp as a base; REX.B makes others of them. */
+	if (insn->flow == FLOW_JUMP_INDIRECT && !(p->rex & REX_B))
+		insn->jump_computed = base == 4 || (base == 5 && mod != 0);
+	return true;
+}
+
+static uint8_t immediate_size(const struct parts *p)
+{
+	if (p->row & IMM_8)
+		return 1;
+	if (p->row & IMM_16)
+		return 2;
+	if ((p->row & IMM_V) && (p->rex & REX_W))
+		return 8;
+	if (p->row & (IMM_Z | IMM_V))
+		return p->prefix == P66 && !(p->rex & REX_W) ? 2 : 4;
+	return 0;
+}
+
+static void take_immediate(struct parts *p, struct insn *insn)
+{
+	uint8_t size = immediate_size(p);
+	const uint8_t *bytes = p->bytes + p->at;
+
+	if (p->row & RELATIVE) {
+		insn->field = FIELD_BRANCH;
+		insn->field_offset = p->at;
+		insn->field_size = size;
+		insn->relative = size == 1 ? (int8_t)bytes[0] : (int32_t)load_u32(bytes);
+	} else if ((p->row & PASSED_ON) && size >= 4) {
+		/* Before the displacement. */
+		insn->constants[1] = insn->constants[0];
+		insn->constants[0] = size == 8 ? load_u64(bytes)
+					       : (uint64_t)(int32_t)load_u32(bytes);
+		insn->constant_count++;
+	}
+	p->at += size;
+}
+
+bool opcode_map_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	struct parts p = {.bytes = bytes};
+	uint8_t copy[LONGEST] = {0};
+
+	if (size < LONGEST) {
+		memcpy(copy, bytes, size);
+		p.bytes = copy;
+	}
+	if (!take_opcode(&p))
+		return false;
+	*ret_insn = (struct insn){.flow = p.row >> FLOW_SHIFT & 7,
+				  .padding = (p.row & PADS) != 0,
+				  .unlikely = size > 1 && bytes[0] == 0 && bytes[1] == 0};
+	if (ret_insn->flow == FLOW_JUMP_INDIRECT) {
+		ret_insn->tail_call = (p.rex & REX_W) != 0;
+		ret_insn->jump_computed = p.modrm >> 6 == 3;
+	}
+	if ((p.row & MODRM) && !take_operands(&p, ret_insn))
+		return false;
+	take_immediate(&p, ret_insn);
+	if (ret_insn->flow == FLOW_JUMP_INDIRECT || ret_insn->flow == FLOW_CALL_INDIRECT)
+		ret_insn->jump_memory = ret_insn->field == FIELD_MEMORY;
+	ret_insn->length = p.at;
+	return p.at <= size;
+}
