@@ -23,7 +23,7 @@ enum { AGENT_NAME_LIMIT = 63, PATH_LIMIT = 4096 };
 
 struct instrument_options {
 	const char *image, *output, *database, *agent_name;
-	struct string_list only, skip;
+	struct string_list only, skip, pins;
 	bool force;
 };
 
@@ -55,11 +55,12 @@ static enum status check_agent_name(const struct instrument *in, struct diag *di
 
 static enum status analyse(struct instrument *in, struct diag *diag)
 {
+	const struct pin_words pins = {in->options->pins.data, in->options->pins.len};
 	const struct image *image = &in->analysis.image;
 	enum status status;
 
 	progress_step(&in->tool->progress, "finding functions");
-	status = analysis_open(&in->analysis, in->options->image, NULL, diag);
+	status = analysis_open(&in->analysis, in->options->image, &pins, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(image, diag);
@@ -245,6 +246,7 @@ static void report_json(const struct instrument *in, const struct pin_report *pi
 	result_put_count(result, part, "unreachable", in->plan.unreachable);
 	result_put_count(result, part, "doubtful", in->plan.doubtful);
 	result_put_count(result, part, "filtered", in->plan.filtered);
+	result_put_count(result, part, "pinned", in->plan.pinned);
 	part = result_put_object(result, result->root, "output");
 	result_put_text(result, part, "path", in->options->output);
 	result_put_count(result, part, "size", in->probed.size);
@@ -266,6 +268,9 @@ static void report_text(const struct instrument *in, const struct pin_report *pi
 	if (in->plan.filtered)
 		printf("  none, left out by --only and --skip: %s\n",
 		       human_things(in->plan.filtered, "function").text);
+	if (in->plan.pinned)
+		printf("  none, named by --pin: %s\n",
+		       human_things(in->plan.pinned, "function").text);
 	pin_report_print(pins, stdout);
 	printf("size: %s bytes, was %s\n", human_count(in->probed.size).text,
 	       human_count(in->analysis.image.size).text);
@@ -390,6 +395,10 @@ enum status instrument_command(struct tool *tool, int argc, char **argv, struct 
 			    "probe only functions whose name (or RVA) matches"),
 		OPTION_LIST("skip", 0, "GLOB", &o.skip,
 			    "leave out functions whose name (or RVA) matches"),
+		OPTION_LIST("pin", 0, "WHAT", &o.pins,
+			    "leave this code alone, without probes: a range of RVAs "
+			    "(0xLO-0xHI), the function at an RVA, or one by its name; may be "
+			    "given more than once"),
 		OPTION_FLAG("force", 'f', &o.force, "replace existing outputs"),
 		OPTIONS_COMMON(tool),
 	};
@@ -412,6 +421,7 @@ enum status instrument_command(struct tool *tool, int argc, char **argv, struct 
 	}
 	vec_release(&o.only);
 	vec_release(&o.skip);
+	vec_release(&o.pins);
 	command_line_release(&line);
 	return status;
 }

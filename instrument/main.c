@@ -10,9 +10,10 @@ int main(int argc, char **argv)
 	static const struct subcommand subcommands[] = {
 		{NULL, "instrument an image", instrument_command},
 	};
+	const struct decode_version zydis = decode_version();
 	const struct library libraries[] = {
 		{"LIEF", lief_version()},
-		{"Zydis", decode_version()},
+		{"Zydis", zydis.text},
 		{"SQLite", db_sqlite_version()},
 	};
 	struct tool tool = {

@@ -81,6 +81,8 @@ enum status probe_plan_make(const struct graph *graph, const struct probe_filter
 		ret_plan->probe_of[i] = -1;
 		if (is_doubtful(graph, function)) {
 			ret_plan->doubtful++;
+		} else if (function->pins & 1u << PIN_USER) {
+			ret_plan->pinned++;
 		} else if (!is_wanted(filter, function)) {
 			ret_plan->filtered++;
 		} else if (!entered) {

@@ -19,10 +19,11 @@ struct probe_plan {
 	uint32_t unreachable; /* functions that no reference enters, so without a probe */
 	uint32_t doubtful;    /* functions that may be something else than code */
 	uint32_t filtered;    /* functions that the filter leaves out */
+	uint32_t pinned;      /* functions that the user has pinned */
 };
 
 /* A probe is given to every function that the filter takes, that is code beyond
- * doubt, and that some reference enters.  Probes ascend with their functions. */
+ * doubt, that the user has not pinned, and that some reference enters.  Probes ascend with their functions. */
 enum status probe_plan_make(const struct graph *graph, const struct probe_filter *filter,
 			    struct probe_plan *ret_plan, struct diag *diag);
 void probe_plan_release(struct probe_plan *plan);

@@ -1,6 +1,8 @@
 /* appulse: all of it in one command, and a front for the other tools. */
 #include "cli/tool.h"
+#include "decode/insn.h"
 #include "driver_commands.h"
+#include "pe/lief.h"
 
 int main(int argc, char **argv)
 {
@@ -16,6 +18,8 @@ int main(int argc, char **argv)
 		{"reorder", "appulse-reorder: relink in the order of a profile",
 		 front_command},
 	};
+	const struct decode_version zydis = decode_version();
+	const struct library libraries[] = {{"LIEF", lief_version()}, {"Zydis", zydis.text}};
 	struct tool tool = {
 		.name = "appulse",
 		.description =
@@ -25,6 +29,8 @@ int main(int argc, char **argv)
 			"their first "
 			"touch. No source, no symbols and no linker are needed.\n\n"
 			"To begin: appulse optimize --image app.dll -- wine app.exe ARG",
+		.libraries = libraries,
+		.library_count = sizeof(libraries) / sizeof(*libraries),
 		.subcommands = subcommands,
 		.subcommand_count = sizeof(subcommands) / sizeof(*subcommands),
 	};

@@ -4,7 +4,7 @@
 
 #include "cli/pin_report.h"
 #include "cli/tool.h"
-#include "graph/graph.h"
+#include "graph/analysis.h"
 #include "pe/codeview.h"
 #include "pe/image_kind.h"
 #include "pe/toolchain.h"
@@ -38,6 +38,7 @@ struct doctor_contents {
 struct doctor {
 	struct tool *tool;
 	const char *path;
+	struct pin_words pin_words; /* of --pin */
 	struct image image;
 	bool open;                 /* whether `image` is owned */
 	struct sha256 hash;

@@ -13,7 +13,7 @@ static enum status check_both(struct doctor *d, struct diag *diag)
 		status = image_check_supported(&d->image, diag);
 	if (status == STATUS_OK) {
 		progress_step(&d->tool->progress, "finding functions");
-		status = graph_discover(&d->graph, &d->image, NULL, diag);
+		status = analysis_discover(&d->graph, &d->image, &d->pin_words, diag);
 		d->discovered = status == STATUS_OK;
 	}
 	return status;
@@ -26,8 +26,10 @@ static enum status judge(struct doctor *d, struct diag *diag)
 	diag_init(&reorder->diag);
 	diag_init(&instrument->diag);
 	reorder->status = check_both(d, &reorder->diag);
-	if (reorder->status == STATUS_NO_MEMORY)
-		return diag_no_memory(diag);
+	if (reorder->status == STATUS_NO_MEMORY || reorder->status == STATUS_USAGE) {
+		*diag = reorder->diag;
+		return reorder->status;
+	}
 	instrument->status = reorder->status;
 	instrument->diag = reorder->diag;
 	if (instrument->status == STATUS_OK)
@@ -56,9 +58,10 @@ static enum status examine(struct doctor *d, struct diag *diag)
 	return status;
 }
 
-static enum status doctor(struct tool *tool, const char *path, struct diag *diag)
+static enum status doctor(struct tool *tool, const char *path,
+			  const struct string_list *pins, struct diag *diag)
 {
-	struct doctor d = {.tool = tool, .path = path};
+	struct doctor d = {.tool = tool, .path = path, .pin_words = {pins->data, pins->len}};
 	enum status status = examine(&d, diag);
 
 	progress_end(&tool->progress);
@@ -82,7 +85,13 @@ static enum status doctor(struct tool *tool, const char *path, struct diag *diag
 
 enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
-	const struct option_spec options[] = {OPTIONS_COMMON(tool)};
+	struct string_list pins = {0};
+	const struct option_spec options[] = {
+		OPTION_LIST("pin", 0, "WHAT", &pins,
+			    "pin this code, to see what that costs: as in "
+			    "'appulse-reorder --help'"),
+		OPTIONS_COMMON(tool),
+	};
 	const struct command_spec spec = {
 		.description =
 			"Tells what IMAGE is made of: who linked and compiled it, which tables "
@@ -98,7 +107,8 @@ enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
 
 	if (status == STATUS_OK && !line.answered)
-		status = doctor(tool, line.arguments.data[0], diag);
+		status = doctor(tool, line.arguments.data[0], &pins, diag);
+	vec_release(&pins);
 	command_line_release(&line);
 	return status;
 }

@@ -13,9 +13,10 @@ int main(int argc, char **argv)
 		{"verify", "prove that an image is another one, relinked", verify_command},
 		{"translate", "turn old RVAs into new ones, and back", translate_command},
 	};
+	const struct decode_version zydis = decode_version();
 	const struct library libraries[] = {
 		{"LIEF", lief_version()},
-		{"Zydis", decode_version()},
+		{"Zydis", zydis.text},
 		{"SQLite", db_sqlite_version()},
 	};
 	struct tool tool = {

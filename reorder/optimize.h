@@ -16,9 +16,11 @@ enum { PAGE_BYTES = 4096 };
 extern const char *const optimize_placements[];
 
 struct optimize_options {
-	struct string_list images;
+	struct string_list images, pins;
 	const char *output, *database, *scenario; /* NULL: the default */
 	uint64_t runs, exit_code;
+	uint64_t wait; /* seconds; valid with has_wait */
+	bool has_wait;
 	unsigned placement;
 	bool no_pages, force;
 	char **command;
@@ -86,7 +88,10 @@ enum status optimize_release(struct optimize *o, struct diag *diag);
 /* Paths, on the heap; NULL when memory is out. */
 char *path_join(const char *folder, const char *name);
 
-/* Adds probes to all images.  (optimize_runs.c) */
+/* Whether each --pin names one of the images; USAGE.  (optimize_runs.c) */
+enum status optimize_check_pins(const struct optimize *o, struct diag *diag);
+
+/* Adds probes to all images. */
 enum status optimize_instrument(struct optimize *o, struct diag *diag);
 
 /* Runs the command with the original images, under the page debugger if wanted. */

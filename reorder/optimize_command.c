@@ -64,6 +64,10 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 		OPTION_LIST("image", 'i', "FILE", &o.images,
 			    "optimize this image; may be given more than once",
 			    .required = true),
+		OPTION_LIST("pin", 0, "WHAT", &o.pins,
+			    "leave this code alone: a range of RVAs (0xLO-0xHI), the function "
+			    "at an RVA, or one by its name; with several images "
+			    "IMAGE=WHAT; may be given more than once"),
 		OPTION_STRING("output", 'o', "DIR", &o.output,
 			      "put the relinked images into DIR (default: " OPTIMIZE_FOLDER
 			      ")"),
@@ -77,6 +81,10 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 			      "what the runs stand for (default: default)"),
 		OPTION_NUMBER("exit-code", 0, "N", &o.exit_code, 0, UINT32_MAX,
 			      "what COMMAND ends with when all is well (default: 0)"),
+		OPTION_NUMBER("wait", 0, "SECONDS", &o.wait, 0, 86400,
+			      "in profiled runs, wait no longer for what outlives COMMAND "
+			      "(default: until all has ended)",
+			      .given = &o.has_wait),
 		OPTION_CHOICE("placement", 0, "WAY", &o.placement, optimize_placements,
 			      "where the hot code goes"),
 		OPTION_FLAG("no-pages", 0, &o.no_pages,
@@ -115,6 +123,7 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 		status = run(tool, &o, diag);
 	}
 	vec_release(&o.images);
+	vec_release(&o.pins);
 	command_line_release(&line);
 	return status;
 }

@@ -357,6 +357,8 @@ enum status optimize_prepare(struct optimize *o, struct diag *diag)
 	enum status status = find_images(o, diag);
 
 	if (status == STATUS_OK)
+		status = optimize_check_pins(o, diag);
+	if (status == STATUS_OK)
 		status = open_folders(o, diag);
 	if (status == STATUS_OK)
 		status = find_folders(o, diag);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "optimize.h"
@@ -94,6 +95,47 @@ static enum status judge_exit(const struct optimize *o, enum status status,
 	return status;
 }
 
+/* ---- pins ---- */
+
+/* What the word pins in this image: the word, or what stands behind its name and '='.
+ * NULL: nothing. */
+static const char *pin_for(const struct optimize *o, const struct subject *s,
+			   const char *word)
+{
+	size_t length = strlen(s->name);
+
+	if (strncasecmp(word, s->name, length) == 0 && word[length] == '=')
+		return word + length + 1;
+	return o->subject_count == 1 ? word : NULL;
+}
+
+static void words_add_pins(struct words *w, const struct optimize *o,
+			   const struct subject *s)
+{
+	for (uint32_t i = 0; i < o->options->pins.len; i++) {
+		const char *word = pin_for(o, s, o->options->pins.data[i]);
+
+		if (word)
+			words_add_pair(w, "--pin", word);
+	}
+}
+
+enum status optimize_check_pins(const struct optimize *o, struct diag *diag)
+{
+	for (uint32_t i = 0; i < o->options->pins.len; i++) {
+		const char *word = o->options->pins.data[i];
+		bool found = false;
+
+		for (uint32_t s = 0; s < o->subject_count; s++)
+			found |= pin_for(o, &o->subjects[s], word) != NULL;
+		if (!found)
+			return diag_fail(diag, STATUS_USAGE,
+					 "option '--pin': '%s' names none of the images, as in "
+					 "'%s=%s'", word, o->subjects[0].name, word);
+	}
+	return STATUS_OK;
+}
+
 /* ---- instrument ---- */
 
 static enum status instrument_image(struct optimize *o, const struct subject *s,
@@ -106,6 +148,7 @@ static enum status instrument_image(struct optimize *o, const struct subject *s,
 	words_add(&w, s->given);
 	words_add_pair(&w, "--db", o->database);
 	words_add_pair(&w, "--output", s->instrumented);
+	words_add_pins(&w, o, s);
 	status = words_run(o, "appulse-instrument", &w, NULL, &object, diag);
 	if (status == STATUS_OK && !o->agent) {
 		const char *agent = json_string_value(
@@ -297,6 +340,7 @@ static enum status end_swapped(struct optimize *o, enum status status, struct di
 static enum status profile_once(struct optimize *o, struct diag *diag)
 {
 	struct words w = {0};
+	char wait[24];
 	json_t *object;
 	enum status status;
 
@@ -305,6 +349,9 @@ static enum status profile_once(struct optimize *o, struct diag *diag)
 	if (o->options->scenario)
 		words_add_pair(&w, "--scenario", o->options->scenario);
 	words_add_pair(&w, "--stdout", o->stdout_now);
+	snprintf(wait, sizeof(wait), "%llu", (unsigned long long)o->options->wait);
+	if (o->options->has_wait)
+		words_add_pair(&w, "--wait", wait);
 	status = words_run(o, "appulse-profile", &w, o->options->command, &object, diag);
 	status = judge_exit(o, status, object, diag);
 	json_decref(object);
@@ -358,6 +405,7 @@ static enum status relink_image(struct optimize *o, struct subject *s, struct di
 	words_add_pair(&w, "--db", o->database);
 	words_add_pair(&w, "--placement", optimize_placements[o->options->placement]);
 	words_add_pair(&w, "--output", s->relinked);
+	words_add_pins(&w, o, s);
 	status = words_run(o, "appulse-reorder", &w, NULL, &object, diag);
 	if (status == STATUS_OK)
 		take_relink(s, object);

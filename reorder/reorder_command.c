@@ -23,6 +23,7 @@ struct reorder_options {
 	struct order_request order;
 	unsigned placement;      /* enum placement */
 	uint64_t file_alignment; /* 0: the image's own */
+	struct string_list pins;
 	bool force, dry_run, no_verify;
 };
 
@@ -54,10 +55,11 @@ static enum status check_alignment(const struct reorder *r, struct diag *diag)
 
 static enum status analyse(struct reorder *r, struct diag *diag)
 {
+	const struct pin_words pins = {r->options->pins.data, r->options->pins.len};
 	enum status status;
 
 	progress_step(&r->tool->progress, "finding functions");
-	status = analysis_open(&r->analysis, r->options->image, NULL, diag);
+	status = analysis_open(&r->analysis, r->options->image, &pins, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&r->analysis.image, diag);
@@ -341,6 +343,10 @@ enum status reorder_command(struct tool *tool, int argc, char **argv, struct dia
 			      "where the hot code goes"),
 		OPTION_NUMBER("file-alignment", 0, "BYTES", &o.file_alignment, 512, 65536,
 			      "align sections in the file to BYTES"),
+		OPTION_LIST("pin", 0, "WHAT", &o.pins,
+			    "leave this code where it is: a range of RVAs (0xLO-0xHI), "
+			    "the function at an RVA, or one by its name; may be given more "
+			    "than once"),
 		OPTION_STRING("map", 0, "FILE", &o.map,
 			      "write the map to FILE (default: OUTPUT.map.json)"),
 		OPTION_FLAG("dry-run", 'n', &o.dry_run, "do everything but write files"),
@@ -366,6 +372,7 @@ enum status reorder_command(struct tool *tool, int argc, char **argv, struct dia
 		if (status == STATUS_OK)
 			status = reorder(tool, &o, diag);
 	}
+	vec_release(&o.pins);
 	command_line_release(&line);
 	return status;
 }

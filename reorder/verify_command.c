@@ -11,6 +11,7 @@
 struct verify_options {
 	const char *original, *relinked;
 	char map_path[4096];
+	struct string_list pins;
 };
 
 static enum status check_hash(const struct image *image, const struct sha256 *expected,
@@ -56,13 +57,14 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 	struct image relinked = {0};
 	struct move_map map = {0};
 	struct verify_report verified = {0};
+	const struct pin_words pins = {o->pins.data, o->pins.len};
 	bool open = false;
 	enum status status;
 
 	progress_step(&tool->progress, "reading");
 	status = move_map_read(&map, o->map_path, diag);
 	if (status == STATUS_OK)
-		status = analysis_open(&original, o->original, NULL, diag);
+		status = analysis_open(&original, o->original, &pins, diag);
 	if (status == STATUS_OK) {
 		status = image_open(&relinked, o->relinked, diag);
 		open = status == STATUS_OK;
@@ -94,6 +96,9 @@ enum status verify_command(struct tool *tool, int argc, char **argv, struct diag
 	const struct option_spec options[] = {
 		OPTION_STRING("map", 0, "FILE", &map,
 			      "where each block went (default: NEW.map.json)"),
+		OPTION_LIST("pin", 0, "WHAT", &o.pins,
+			    "prove that this code of OLD has not moved: as in "
+			    "'appulse-reorder --help'"),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {
@@ -114,6 +119,7 @@ enum status verify_command(struct tool *tool, int argc, char **argv, struct diag
 			 map ? map : o.relinked);
 		status = verify(tool, &o, diag);
 	}
+	vec_release(&o.pins);
 	command_line_release(&line);
 	return status;
 }

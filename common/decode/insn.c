@@ -11,6 +11,7 @@
 #include "decode/insn.h"
 
 #include <Zydis/Zydis.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "decode/opcode_map.h"
@@ -432,11 +433,13 @@ bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 	return true;
 }
 
-const char *decode_version(void)
+struct decode_version decode_version(void)
 {
-	/* Debian's package has no version function by text; the header has it. */
-	static const char *const version = "4.0.0";
+	ZyanU64 loaded = ZydisGetVersion();
+	struct decode_version version;
 
 	_Static_assert(ZYDIS_VERSION >> 48 == 4, "written against Zydis 4");
+	snprintf(version.text, sizeof(version.text), "%u.%u.%u", ZYDIS_VERSION_MAJOR(loaded),
+		 ZYDIS_VERSION_MINOR(loaded), ZYDIS_VERSION_PATCH(loaded));
 	return version;
 }

@@ -129,7 +129,11 @@ struct insn_detail {
 bool insn_describe(const uint8_t *bytes, size_t size, struct insn *ret_insn,
 		   struct insn_detail *ret_detail);
 
-/* Zydis's version as "4.0.0", for --version. */
-const char *decode_version(void);
+struct decode_version {
+	char text[24];
+};
+
+/* The version of the Zydis that is loaded, as "4.0.0", for --version. */
+struct decode_version decode_version(void);
 
 #endif

@@ -2,8 +2,30 @@
 
 #include <string.h>
 
+enum status analysis_discover(struct graph *graph, struct image *image,
+			      const struct pin_words *pins, struct diag *diag)
+{
+	struct pin_ranges ranges = {0};
+	struct discovery_options options = {0};
+	enum status status = STATUS_OK;
+
+	if (pins)
+		status = pin_ranges_find(image, pins, &ranges, diag);
+	options.pins = ranges.ranges.data;
+	options.pin_count = ranges.ranges.len;
+	if (status == STATUS_OK)
+		status = graph_discover(graph, image, &options, diag);
+	if (status == STATUS_OK && pins) {
+		status = pin_ranges_check(&ranges, graph, pins, diag);
+		if (status != STATUS_OK)
+			graph_release(graph);
+	}
+	pin_ranges_release(&ranges);
+	return status;
+}
+
 enum status analysis_open(struct analysis *analysis, const char *path,
-			  const struct discovery_options *options, struct diag *diag)
+			  const struct pin_words *pins, struct diag *diag)
 {
 	enum status status;
 
@@ -15,7 +37,7 @@ enum status analysis_open(struct analysis *analysis, const char *path,
 	}
 	status = image_check_supported(&analysis->image, diag);
 	if (status == STATUS_OK)
-		status = graph_discover(&analysis->graph, &analysis->image, options, diag);
+		status = analysis_discover(&analysis->graph, &analysis->image, pins, diag);
 	if (status != STATUS_OK) {
 		image_release(&analysis->image);
 		diag_set_file(diag, path);

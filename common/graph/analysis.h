@@ -2,7 +2,7 @@
 #ifndef APPULSE_GRAPH_ANALYSIS_H
 #define APPULSE_GRAPH_ANALYSIS_H
 
-#include "graph/graph.h"
+#include "graph/pin_ranges.h"
 
 struct analysis {
 	struct image image;
@@ -11,10 +11,15 @@ struct analysis {
 };
 
 /* Opens the image at `path`, refuses what no tool may touch, and discovers its
- * graph.  Statuses: those of image_open, image_check_supported, graph_discover.
+ * graph, with the code that `pins` names pinned; `pins` may be NULL.  Statuses: those of
+ * image_open, image_check_supported, pin_ranges_find, pin_ranges_check, graph_discover.
  * On failure nothing is owned. */
 enum status analysis_open(struct analysis *analysis, const char *path,
-			  const struct discovery_options *options, struct diag *diag);
+			  const struct pin_words *pins, struct diag *diag);
+
+/* The same for an image that is open and supported: the graph alone. */
+enum status analysis_discover(struct graph *graph, struct image *image,
+			      const struct pin_words *pins, struct diag *diag);
 
 /* Fine for an analysis of zero bytes. */
 void analysis_close(struct analysis *analysis);

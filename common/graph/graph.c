@@ -351,22 +351,29 @@ uint32_t graph_block_at(const struct graph *graph, struct rva rva)
 	return low - 1;
 }
 
-uint32_t graph_function_at(const struct graph *graph, struct rva rva)
+uint32_t graph_function_from(const struct graph *graph, struct rva rva)
 {
 	uint32_t low = 0, high = graph->functions.len;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
+		const struct function *function = &graph->functions.data[middle];
 
-		if (graph->functions.data[middle].begin.v <= rva.v)
+		if ((uint64_t)function->begin.v + function->size <= rva.v)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0 || !rva_in(rva, graph->functions.data[low - 1].begin,
-				graph->functions.data[low - 1].size))
-		return NO_FUNCTION;
-	return low - 1;
+	return low;
+}
+
+uint32_t graph_function_at(const struct graph *graph, struct rva rva)
+{
+	uint32_t id = graph_function_from(graph, rva);
+
+	return id < graph->functions.len && graph->functions.data[id].begin.v <= rva.v
+		       ? id
+		       : NO_FUNCTION;
 }
 
 uint32_t graph_function_starting(const struct graph *graph, struct rva rva)

@@ -171,6 +171,9 @@ void graph_release(struct graph *graph);
 uint32_t graph_block_at(const struct graph *graph, struct rva rva);
 uint32_t graph_function_at(const struct graph *graph, struct rva rva);
 
+/* The first function that ends behind `rva`: functions.len when there is none. */
+uint32_t graph_function_from(const struct graph *graph, struct rva rva);
+
 /* The function that begins at `rva`, or NO_FUNCTION. */
 uint32_t graph_function_starting(const struct graph *graph, struct rva rva);
 

@@ -29,13 +29,14 @@ static void pin_user_ranges(struct discovery *d)
 {
 	for (uint32_t i = 0; d->options && i < d->options->pin_count; i++) {
 		const struct pin_range *range = &d->options->pins[i];
+		uint32_t f = graph_function_from(d->graph, range->begin);
 
-		for (uint32_t f = 0; f < d->graph->functions.len; f++) {
+		for (; f < d->graph->functions.len; f++) {
 			struct function *function = &d->graph->functions.data[f];
 
-			if (function->begin.v < range->end.v &&
-			    function->begin.v + function->size > range->begin.v)
-				function->pins |= 1u << PIN_USER;
+			if (function->begin.v >= range->end.v)
+				break;
+			function->pins |= 1u << PIN_USER;
 		}
 	}
 }

@@ -5,7 +5,8 @@ It is appulse-instrument, appulse-profile or appulse-reorder, as the arguments t
 it makes of a file is that file with a line in front, "instrumented" or "relinked".
 
 PLAY_FAIL="instrument STATUS", "pages STATUS" or "reorder STATUS" makes that tool fail with
-the status; PLAY_MUTE=reorder makes it print nothing.
+the status; PLAY_MUTE=reorder makes it print nothing.  What it is told by --pin and --wait
+goes to the file that PLAY_LOG names.
 """
 
 import json
@@ -27,6 +28,9 @@ def options(arguments):
         if name in ("--json", "--quiet"):
             continue
         value = arguments.pop(0)
+        if name in ("--pin", "--wait") and "PLAY_LOG" in os.environ:
+            with open(os.environ["PLAY_LOG"], "a", encoding="utf-8") as log:
+                print(pathlib.Path(image).name if image else "run", name, value, file=log)
         if name == "--image":
             values[name].append(value)
         else:

@@ -66,7 +66,8 @@ static void assert_consistent(const struct planned *p)
 		probes++;
 	}
 	assert_int_equal(p->plan.functions.len, probes);
-	assert_int_equal(probes + p->plan.unreachable + p->plan.doubtful + p->plan.filtered,
+	assert_int_equal(probes + p->plan.unreachable + p->plan.doubtful + p->plan.filtered +
+				 p->plan.pinned,
 			 p->graph.functions.len);
 }
 
@@ -363,6 +364,32 @@ static void filters(void **state)
 	full_image_release(&full);
 }
 
+/* Who pins code wants it left alone: nothing is to lead around it. */
+static void what_the_user_pins(void **state)
+{
+	struct full_image full;
+	struct image image;
+	struct planned p = {0};
+	struct pin_range range;
+	struct discovery_options options = {.pins = &range, .pin_count = 1};
+
+	(void)state;
+	full_image_make(&full);
+	range = (struct pin_range){full.leaf, rva_add(full.leaf, 1)};
+	assert_int_equal(image_open_bytes(&image, full.bytes, full.size, "full", NULL),
+			 STATUS_OK);
+	assert_int_equal(graph_discover(&p.graph, &image, &options, NULL), STATUS_OK);
+	make_plan(&p, NULL);
+	assert_consistent(&p);
+	assert_int_equal(p.plan.pinned, 1);
+	assert_false(has_probe(&p, full.leaf));
+	assert_true(has_probe(&p, full.exported));
+	probe_plan_release(&p.plan);
+	graph_release(&p.graph);
+	image_release(&image);
+	full_image_release(&full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +399,7 @@ int main(void)
 		cmocka_unit_test(code_that_is_read),
 		cmocka_unit_test(bases_of_jump_tables),
 		cmocka_unit_test(filters),
+		cmocka_unit_test(what_the_user_pins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
