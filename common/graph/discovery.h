@@ -120,6 +120,10 @@ enum status table_bytes_check(struct discovery *d);
 /* Reads the image's tables: references in them, and code that they name. */
 enum status table_refs_add(struct discovery *d);
 
+/* Doubts what a table names and that is not what the table says, once all code is
+ * known. */
+void table_refs_check(struct discovery *d);
+
 /* Reads unwind information and exception data. */
 enum status exception_refs_add(struct discovery *d);
 

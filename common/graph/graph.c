@@ -173,6 +173,9 @@ static enum status read_tables(struct discovery *d)
 		status = volatile_metadata_read(d->image, &tables->config,
 						&tables->volatiles, d->diag);
 	if (status == STATUS_OK)
+		status = dynamic_relocations_read(d->image, &tables->config,
+						  &tables->dynamic, d->diag);
+	if (status == STATUS_OK)
 		status = delay_imports_read(d->image, &tables->delay, d->diag);
 	if (status == STATUS_OK)
 		status = coff_symbols_read(d->image, &tables->symbols, d->diag);
@@ -287,6 +290,7 @@ static enum status run_passes(struct discovery *d)
 		return status;
 	find_code(d);
 	table_bytes_keep_padding(d);
+	table_refs_check(d);
 	/* What moves as one. */
 	if (!d->out_of_memory)
 		status = functions_build(d);

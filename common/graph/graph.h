@@ -21,6 +21,7 @@
 #include "pe/coff_symbols.h"
 #include "pe/debug_directory.h"
 #include "pe/delay_imports.h"
+#include "pe/dynamic_relocations.h"
 #include "pe/exports.h"
 #include "pe/image.h"
 #include "pe/load_config.h"
@@ -120,6 +121,7 @@ struct image_tables {
 	struct tls tls;
 	struct load_config config;
 	struct volatile_metadata volatiles;
+	struct dynamic_relocations dynamic;
 	struct delay_imports delay;
 	struct coff_symbols symbols;
 	struct debug_directory debug;

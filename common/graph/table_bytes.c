@@ -244,8 +244,19 @@ static void add_guard_table(struct discovery *d, const struct guard_table *table
 static void add_load_config(struct discovery *d)
 {
 	const struct load_config *config = &d->graph->tables.config;
+	const struct dynamic_relocations *dynamic = &d->graph->tables.dynamic;
 
-	table_bytes_keep(d, config->rva, config->size);
+	if (dynamic->size) {
+		uint32_t behind = dynamic->section_field.v + 2 - config->rva.v;
+
+		table_bytes_keep(d, config->rva, dynamic->offset_field.v - config->rva.v);
+		write_anew(d, dynamic->offset_field, 4);
+		write_anew(d, dynamic->section_field, 2);
+		table_bytes_keep(d, rva_add(config->rva, behind), config->size - behind);
+		write_anew(d, dynamic->rva, dynamic->size);
+	} else {
+		table_bytes_keep(d, config->rva, config->size);
+	}
 	add_guard_table(d, &config->functions);
 	add_guard_table(d, &config->address_taken_iat);
 	add_guard_table(d, &config->long_jumps);
@@ -308,12 +319,15 @@ void table_bytes_keep_padding(struct discovery *d)
 {
 	const struct relocations *relocs = &d->graph->tables.relocs;
 	const struct volatile_metadata *metadata = &d->graph->tables.volatiles;
+	const struct dynamic_relocations *dynamic = &d->graph->tables.dynamic;
 
 	for (uint32_t i = 0; i < relocs->count; i++) {
 		uint32_t size = relocs->data[i].type == RELOC_DIR64 ? 8 : 4;
 
 		keep_padding(d, relocs->data[i].site, size);
 	}
+	for (uint32_t i = 0; i < dynamic->fixup_count; i++)
+		keep_padding(d, dynamic->fixups[i].site, 1);
 	for (uint32_t i = 0; i < metadata->access_count; i++)
 		keep_padding(d, volatile_access(d->image, metadata, i), 1);
 }

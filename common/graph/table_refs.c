@@ -246,9 +246,6 @@ enum status table_refs_add(struct discovery *d)
 	const struct load_config *config = &d->graph->tables.config;
 	const struct pe_headers *headers = &d->image->headers;
 
-	if (config->dynamic_relocation_section)
-		return diag_fail(d->diag, STATUS_UNSUPPORTED,
-				 "dynamic value relocations are not supported");
 	add_function_table(d);
 	if (headers->entry.v)
 		add_pointer(d, rva_of(headers->optional.v + OPTIONAL_ENTRY), headers->entry,
@@ -264,4 +261,29 @@ enum status table_refs_add(struct discovery *d)
 	add_symbols(d);
 	add_bare_code(d);
 	return STATUS_OK;
+}
+
+/* An instruction, or a word inside of one. */
+static void check_fixups(struct discovery *d)
+{
+	const struct dynamic_relocations *dynamic = &d->graph->tables.dynamic;
+
+	for (uint32_t i = 0; i < dynamic->group_count; i++) {
+		const struct dynamic_group *group = &dynamic->groups[i];
+		bool instruction = dynamic_symbol_names_instructions(group->symbol);
+
+		for (uint32_t k = 0; k < group->count; k++) {
+			struct rva site = dynamic->fixups[group->first + k].site;
+			const uint8_t *state = discovery_state(d, site);
+
+			if (state && (*state & CODE_STATE) != (instruction ? CODE_START
+									   : CODE_INSIDE))
+				discovery_doubt(d, site, PIN_OUTSIDE_REFERENCE);
+		}
+	}
+}
+
+void table_refs_check(struct discovery *d)
+{
+	check_fixups(d);
 }

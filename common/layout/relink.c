@@ -92,6 +92,8 @@ static enum status edit(const struct graph *graph, const struct layout *layout,
 	if (status == STATUS_OK)
 		status = rewrite_volatile_ranges(&rewrite, diag);
 	if (status == STATUS_OK)
+		status = rewrite_dynamic_relocations(&rewrite, diag);
+	if (status == STATUS_OK)
 		status = rewrite_relocations(&rewrite, NULL, 0, diag);
 	if (status == STATUS_OK)
 		status = list_moves(graph, layout, relinked, diag);

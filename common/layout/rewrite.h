@@ -37,6 +37,10 @@ enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag
 /* Makes the ranges of the volatile metadata anew for the layout. */
 enum status rewrite_volatile_ranges(const struct rewrite *rewrite, struct diag *diag);
 
+/* Writes the dynamic value relocations of moved code, in the old table's place, or in a
+ * new section when they need more room. */
+enum status rewrite_dynamic_relocations(const struct rewrite *rewrite, struct diag *diag);
+
 /* Writes the base relocations of the moved words, and `count` further ones, in
  * the old table's place, or in a new section when they need more room. */
 enum status rewrite_relocations(const struct rewrite *rewrite, const struct reloc *more,

@@ -91,6 +91,7 @@ static enum status run_steps(struct verifier *v)
 		verify_relocations, /* base relocations and the words under them */
 		verify_tables,      /* exports, imports, TLS, guard tables, debug entries */
 		verify_volatile,    /* volatile metadata */
+		verify_dynamic,     /* dynamic value relocations */
 		verify_references,  /* each other field that means code */
 		verify_functions,   /* each function, where discovery finds it */
 		verify_rediscovered, /* no reference that the original has not */

@@ -234,6 +234,11 @@ static enum status check_added(struct verifier *v, const struct section *section
 {
 	bool code = section->characteristics & SECTION_EXECUTE;
 	uint32_t size = verify_data_size(section), pos = 0;
+	const struct data_directory tables[] = {
+		v->new_image->directories[DIRECTORY_EXCEPTION],
+		v->new_image->directories[DIRECTORY_RELOCATION],
+		{v->new_graph.tables.dynamic.rva, v->new_graph.tables.dynamic.size},
+	};
 	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; i < v->move_count && status == STATUS_OK; i++) {
@@ -244,19 +249,22 @@ static enum status check_added(struct verifier *v, const struct section *section
 		status = check_fill(v, section, pos, to.v - section->rva.v, INT3);
 		pos = to.v - section->rva.v + v->by_from[v->by_to[i].move].size;
 	}
-	for (int k = 0; k < DIRECTORY_COUNT && status == STATUS_OK; k++) {
-		struct data_directory table = v->new_image->directories[k];
+	for (unsigned k = 0; k < sizeof(tables) / sizeof(tables[0]) && status == STATUS_OK;
+	     k++) {
+		struct rva begin = tables[k].rva;
 
-		if ((k != DIRECTORY_RELOCATION && k != DIRECTORY_EXCEPTION) ||
-		    !rva_in(table.rva, section->rva, size))
+		if (!rva_in(begin, section->rva, size))
 			continue;
-		if (table.rva.v - section->rva.v < pos)
-			return verify_fail(v, table.rva, "a table covers moved blocks");
-		status = check_fill(v, section, pos, table.rva.v - section->rva.v, 0);
-		pos = table.rva.v - section->rva.v + table.size;
+		if (begin.v - section->rva.v < pos)
+			return verify_fail(v, begin, "a table covers moved blocks");
+		status = check_fill(v, section, pos, begin.v - section->rva.v, 0);
+		pos = begin.v - section->rva.v + tables[k].size;
 	}
-	if (status == STATUS_OK)
-		status = check_fill(v, section, pos, size, code ? INT3 : 0);
+	if (status == STATUS_OK && code)
+		status = check_fill(v, section, pos, size, INT3);
+	else if (status == STATUS_OK && pos != size)
+		status = verify_differs(v, section->rva, pos, size,
+					"the size of the new section '%s'", section->name);
 	if (status == STATUS_OK)
 		status = check_fill(v, section, size, section->raw_size, 0);
 	return status;

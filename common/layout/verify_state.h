@@ -150,6 +150,7 @@ enum status verify_functions(struct verifier *v);
 enum status verify_relocations(struct verifier *v);
 enum status verify_tables(struct verifier *v);
 enum status verify_volatile(struct verifier *v);
+enum status verify_dynamic(struct verifier *v);
 enum status verify_references(struct verifier *v);
 enum status verify_rediscovered(struct verifier *v);
 enum status verify_bytes(struct verifier *v);

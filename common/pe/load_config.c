@@ -20,6 +20,7 @@ enum {
 	GUARD_FLAGS = 0x90,
 	GUARD_ADDRESS_TAKEN_IAT = 0xa0,
 	GUARD_LONG_JUMPS = 0xb0,
+	DYNAMIC_RELOCATION_TABLE = 0xc0,
 	CHPE_METADATA = 0xc8,
 	DYNAMIC_RELOCATION_OFFSET = 0xe0,
 	DYNAMIC_RELOCATION_SECTION = 0xe4,
@@ -103,6 +104,7 @@ static void read_fields(struct config_reader *r, struct load_config *config)
 	config->eh_continuations = table_at(r, GUARD_EH_CONTINUATIONS);
 	config->chpe_metadata = pointer_at(r, CHPE_METADATA);
 	config->volatile_metadata = pointer_at(r, VOLATILE_METADATA);
+	config->dynamic_relocation_table = pointer_at(r, DYNAMIC_RELOCATION_TABLE);
 	config->dynamic_relocation_offset = load_u32(r->bytes + DYNAMIC_RELOCATION_OFFSET);
 	config->dynamic_relocation_section =
 		load_u16(r->bytes + DYNAMIC_RELOCATION_SECTION);

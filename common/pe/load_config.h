@@ -19,7 +19,8 @@ struct load_config {
 	uint32_t guard_flags;
 	struct guard_table functions, address_taken_iat, long_jumps, eh_continuations;
 	struct rva volatile_metadata;  /* 0 when absent */
-	uint32_t dynamic_relocation_offset; /* 0 when absent */
+	struct rva dynamic_relocation_table; /* its old form; 0 when absent */
+	uint32_t dynamic_relocation_offset; /* in its section */
 	uint16_t dynamic_relocation_section; /* 1-based, 0 when absent */
 	struct rva chpe_metadata;      /* 0 when absent */
 	struct rva security_cookie;    /* 0 when absent */

@@ -1,7 +1,8 @@
 /* An image made in memory that has one of everything that points at code: calls,
  * tail calls, lea, memory operands, a jump table, pointers in data, unwind
  * information with a chained row, a handler and a scope table, exports, imports,
- * TLS callbacks, a guard table, volatile metadata, a debug entry, symbols, an overlay and a
+ * TLS callbacks, a guard table, volatile metadata, dynamic value
+ * relocations, a debug entry, symbols, an overlay and a
  * signature.  Its code is written by hand, so that the tests know every place. */
 #ifndef APPULSE_TESTS_FULL_IMAGE_H
 #define APPULSE_TESTS_FULL_IMAGE_H
@@ -24,7 +25,7 @@ struct full_image {
 	struct rva call_field, lea_field, tail_field, padding, landing;
 	/* Places in data. */
 	struct rva table, scope, chained, handler_field, export_words, export_name, iat,
-		pointer, guard, accesses, ranges, volatiles, guid, debug, callbacks, plain, config;
+		pointer, guard, accesses, ranges, volatiles, dynamic, guid, debug, callbacks, plain, config;
 	struct rva pdata, reloc;
 	uint32_t pdata_rows, reloc_size;
 	struct rva relocs[FULL_RELOC_MAX];
@@ -284,6 +285,42 @@ static inline void full_unwind(struct full_image *f, struct image_builder *b)
 	image_builder_directory(b, DIRECTORY_EXCEPTION, f->pdata, 12 * f->pdata_rows);
 }
 
+enum { FULL_DYNAMIC_BYTES = 8 + 12 + 16 + 12 + 12 + 12 + 12 + 12 + 12 };
+
+static inline void full_dynamic_group(struct image_builder *b, uint64_t symbol,
+				      uint32_t page, uint32_t bytes)
+{
+	image_builder_u64(b, symbol);
+	image_builder_u32(b, 8 + bytes);
+	image_builder_u32(b, page);
+	image_builder_u32(b, 8 + bytes);
+}
+
+/* Two calls of imports, a call through a pointer, a switch, and a word of data that
+ * holds an address of the kernel. */
+static inline void full_dynamic(struct full_image *f, struct image_builder *b)
+{
+	uint32_t text = f->entry.v & ~0xfffu;
+
+	f->dynamic = image_builder_u32(b, 1);
+	image_builder_u32(b, FULL_DYNAMIC_BYTES - 8);
+	full_dynamic_group(b, 3, text, 8);
+	image_builder_u32(b, 1 << 12 | (f->entry.v + 22 - text));
+	image_builder_u32(b, 1 << 12 | 5 << 13 | (f->guarded.v + 4 - text));
+	full_dynamic_group(b, 4, text, 4);
+	image_builder_u16(b, (uint16_t)(1 << 12 | (f->entry.v + 16 - text)));
+	image_builder_u16(b, 0);
+	full_dynamic_group(b, 5, text, 4);
+	image_builder_u16(b, (uint16_t)(f->switches.v + 21 - text));
+	image_builder_u16(b, 0);
+	full_dynamic_group(b, 0xfffff78000000000, f->plain.v & ~0xfffu, 4);
+	image_builder_u16(b, (uint16_t)(RELOC_DIR64 << 12 | (f->plain.v & 0xfff)));
+	image_builder_u16(b, 0);
+	store_u32(image_builder_at(b, rva_add(f->config, 0xe0)), f->dynamic.v - f->reloc.v);
+	store_u16(image_builder_at(b, rva_add(f->config, 0xe4)),
+		  (uint16_t)b->section_count);
+}
+
 /* The sites ascend, one block for each page. */
 static inline void full_relocs(struct full_image *f, struct image_builder *b)
 {
@@ -302,6 +339,7 @@ static inline void full_relocs(struct full_image *f, struct image_builder *b)
 	}
 	f->reloc_size = image_builder_here(b).v - f->reloc.v;
 	image_builder_directory(b, DIRECTORY_RELOCATION, f->reloc, f->reloc_size);
+	full_dynamic(f, b);
 }
 
 static inline void full_symbols(struct full_image *f, struct image_builder *b)

@@ -57,6 +57,25 @@ static void relink(struct trial *t, uint64_t seed, enum placement placement,
 	order_release(&order);
 }
 
+/* Moves the block of one function, and it alone. */
+static void relink_one(struct trial *t, struct rva function, enum placement placement)
+{
+	struct relink_options options = {0};
+	struct order order = {0};
+	struct layout layout;
+	struct diag diag;
+
+	assert_true(vec_push(&order.blocks, graph_block_at(&t->graph, function)));
+	assert_int_equal(layout_place(&t->graph, &order, placement, &layout, &diag),
+			 STATUS_OK);
+	assert_int_equal(relink_write(&t->graph, &layout, &options, &t->relinked, &diag),
+			 STATUS_OK);
+	t->bytes = t->relinked.bytes;
+	t->size = t->relinked.size;
+	layout_release(&layout);
+	order_release(&order);
+}
+
 static void open_original(struct trial *t)
 {
 	struct discovery_options options = {0};
@@ -193,6 +212,24 @@ static void test_accepts_relinks(void **state)
 				assert_int_equal(report.instructions, 45);
 				close_trial(&t);
 			}
+}
+
+/* One of the two calls of imports is in another page then: the table grows, and goes
+ * into a section of its own. */
+static void test_accepts_dynamic_relocations_elsewhere(void **state)
+{
+	struct verify_report report;
+	const uint8_t *config;
+	struct trial t;
+
+	(void)state;
+	open_original(&t);
+	relink_one(&t, t.full.guarded, PLACEMENT_APPEND);
+	config = at(&t, t.full.config);
+	assert_int_equal(load_u32(config + 0xe0), 0);
+	assert_int_equal(load_u16(config + 0xe4), 6); /* of ".aptext" and ".dynrel" */
+	expect_ok(&t, &report);
+	close_trial(&t);
 }
 
 /* ---- faults in the output ---- */
@@ -343,6 +380,52 @@ static void range_dropped(struct trial *t)
 
 	memset(at(t, rva_add(t->full.ranges, load_u32(size) - 8)), 0, 8);
 	add_u32(size, (uint32_t)-8);
+}
+
+/* The table of dynamic value relocations, which may have moved; and its first group. */
+static uint8_t *dynamic(struct trial *t)
+{
+	const uint8_t *config = at(t, t->full.config);
+	const uint8_t *row = t->bytes + BUILT_SECTIONS + 40 * (load_u16(config + 0xe4) - 1u);
+
+	return t->bytes + load_u32(row + 20) + load_u32(config + 0xe0);
+}
+
+static void fixup_at_next_byte(struct trial *t)
+{
+	add_u32(dynamic(t) + 8 + 12 + 8, 1);
+}
+
+static void fixup_asks_for_a_jump(struct trial *t)
+{
+	dynamic(t)[8 + 12 + 8 + 1] ^= 0x10;
+}
+
+static void fixup_symbol_changed(struct trial *t)
+{
+	uint8_t *group = dynamic(t) + 8;
+
+	group += 12 + load_u32(group + 8); /* the second: of two bytes, as the third's */
+	group[0] = 5;
+}
+
+static void fixup_dropped(struct trial *t)
+{
+	/* The last group: one block of one entry. */
+	uint8_t *table = dynamic(t);
+
+	store_u16(table + load_u32(table + 4) + 8 - 4, 0);
+}
+
+static void fixups_of_a_later_version(struct trial *t)
+{
+	dynamic(t)[0] = 3;
+}
+
+static void fixups_leave_bytes(struct trial *t)
+{
+	/* Behind the table, or where it was. */
+	t->bytes[full_offset(t->bytes, t->full.dynamic) + FULL_DYNAMIC_BYTES - 1] = 1;
 }
 
 static void export_stale(struct trial *t)
@@ -593,6 +676,15 @@ static const struct fault faults[] = {
 	{"a volatile range that covers more", range_grows, "volatile metadata", false},
 	{"a volatile range elsewhere", range_moves, "volatile metadata", false},
 	{"a volatile range is missing", range_dropped, "number of ranges", false},
+	{"a dynamic relocation's place", fixup_at_next_byte,
+	 "place of a dynamic value relocation", false},
+	{"what a dynamic relocation asks for", fixup_asks_for_a_jump, "asks for", false},
+	{"the symbol of dynamic relocations", fixup_symbol_changed, "symbol of dynamic",
+	 false},
+	{"a dynamic relocation is missing", fixup_dropped, "a place that is none", false},
+	{"dynamic relocations of a later version", fixups_of_a_later_version, "version 3",
+	 false},
+	{"bytes behind the dynamic relocations", fixups_leave_bytes, "", false},
 	{"an export's target", export_stale, "target of export 1", false},
 	{"an export's name", export_renamed, "name of export 1", false},
 	{"an import's name", import_renamed, "import 0", false},
@@ -717,33 +809,43 @@ static bool is_free(struct trial *t, size_t offset)
 }
 
 /* No byte of the file can change unseen. */
+static void change_bytes(struct trial *t, uint8_t flip)
+{
+	for (size_t i = 0; i < t->size; i++) {
+		struct verify_report report;
+		struct diag diag;
+		enum status status;
+
+		t->bytes[i] ^= flip;
+		if (i < BUILT_OPTIONAL + 64 || i >= BUILT_OPTIONAL + 68)
+			fix_checksum(t->bytes, t->size);
+		status = verify(t, &report, &diag);
+		if ((status == STATUS_OK) != is_free(t, i))
+			fail_msg("byte 0x%zx of %zu, changed by 0x%x: %s", i, t->size, flip,
+				 status_name(status));
+		t->bytes[i] ^= flip;
+		fix_checksum(t->bytes, t->size);
+	}
+	close_trial(t);
+}
+
 static void change_every_byte(uint64_t seed, enum placement placement, uint8_t flip)
 {
 	struct trial t;
 
 	open_original(&t);
 	relink(&t, seed, placement, 0);
-	for (size_t i = 0; i < t.size; i++) {
-		struct verify_report report;
-		struct diag diag;
-		enum status status;
-
-		t.bytes[i] ^= flip;
-		if (i < BUILT_OPTIONAL + 64 || i >= BUILT_OPTIONAL + 68)
-			fix_checksum(t.bytes, t.size);
-		status = verify(&t, &report, &diag);
-		if ((status == STATUS_OK) != is_free(&t, i))
-			fail_msg("byte 0x%zx of %zu, changed by 0x%x: %s", i, t.size, flip,
-				 status_name(status));
-		t.bytes[i] ^= flip;
-		fix_checksum(t.bytes, t.size);
-	}
-	close_trial(&t);
+	change_bytes(&t, flip);
 }
 
 static void test_sees_every_byte(void **state)
 {
+	struct trial t;
+
 	(void)state;
+	open_original(&t);
+	relink_one(&t, t.full.guarded, PLACEMENT_APPEND);
+	change_bytes(&t, 0x80);
 	change_every_byte(1, PLACEMENT_EXCHANGE, 0x01);
 	change_every_byte(2, PLACEMENT_APPEND, 0x80);
 }
@@ -893,6 +995,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_accepts_the_original),
 		cmocka_unit_test(test_accepts_relinks),
+		cmocka_unit_test(test_accepts_dynamic_relocations_elsewhere),
 		cmocka_unit_test(test_finds_planted_faults),
 		cmocka_unit_test(test_finds_a_wrong_checksum),
 		cmocka_unit_test(test_says_what_is_wrong),
