@@ -119,6 +119,25 @@ static void join_by_short_branches(struct discovery *d, bool *joined)
 	}
 }
 
+/* What exception data says about several functions as about one. */
+static void join_by_tables(struct discovery *d, bool *joined)
+{
+	for (uint32_t i = 0; i < d->joined.len; i++) {
+		const struct joined_code *code = &d->joined.data[i];
+		uint32_t from = graph_function_at(d->graph, code->first);
+		uint32_t to = graph_function_at(d->graph, code->last);
+
+		if (from == NO_FUNCTION || to == NO_FUNCTION || from > to ||
+		    discovery_range(d, code->first) != discovery_range(d, code->last)) {
+			discovery_doubt(d, code->first, PIN_UNKNOWN_HANDLER);
+			discovery_doubt(d, code->last, PIN_UNKNOWN_HANDLER);
+			continue;
+		}
+		for (; from < to; from++)
+			joined[from] = true;
+	}
+}
+
 static void make_blocks(struct discovery *d, const bool *joined, const bool *guarded)
 {
 	struct graph *graph = d->graph;
@@ -153,6 +172,7 @@ enum status blocks_build(struct discovery *d)
 	} else {
 		join_by_flow(d, joined, guarded);
 		join_by_short_branches(d, joined);
+		join_by_tables(d, joined);
 		make_blocks(d, joined, guarded);
 	}
 	free(joined);

@@ -27,6 +27,11 @@ struct short_branch {
 	struct rva from, to;
 };
 
+/* Code that must move as one: from the function of the first byte to that of the last. */
+struct joined_code {
+	struct rva first, last;
+};
+
 /* What exploring left of a function with computed jumps, so that it is looked at
  * again only when there is more to see. */
 struct explored {
@@ -47,7 +52,8 @@ struct table_bytes {
 	struct rva begin;
 	uint32_t size;   /* bytes */
 	uint8_t use;     /* enum table_use */
-	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS; 0: no refs */
+	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS, 0 when these are
+			  * packed; TABLE_ANEW, 0: no refs */
 	uint32_t fields; /* TABLE_ANEW: how many references of 4 bytes a row begins with */
 };
 
@@ -64,6 +70,7 @@ struct discovery {
 	                                  * pointer takes */
 	VEC(struct code_constant) constants;
 	VEC(struct short_branch) short_branches;
+	VEC(struct joined_code) joined;
 	VEC(struct doubt) doubts;
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
 	VEC(struct table_bytes) kept;    /* tables that are not written anew */
@@ -81,6 +88,7 @@ uint8_t *discovery_state(const struct discovery *d, struct rva rva);
 /* Adds a fact; memory out is remembered in d->out_of_memory. */
 void discovery_doubt(struct discovery *d, struct rva rva, enum pin_reason reason);
 void discovery_ref(struct discovery *d, struct ref ref);
+void discovery_join(struct discovery *d, struct rva first, struct rva last);
 
 /* Says that control may enter at `rva`: it will be decoded.  With `function` it
  * is the start of a function as well. */
@@ -100,9 +108,14 @@ void discovery_take(struct discovery *d, struct rva rva);
 void table_bytes_add(struct discovery *d);
 
 /* Notes one more table: bytes that must stay, or fields of `stride` bytes, some of which
- * are references. */
+ * are references; a stride of 0: references of 4 bytes may stand anywhere in it. */
 void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
 void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size,
+		      uint32_t stride);
+
+/* Notes a table that the writer sorts, by rows of `stride` bytes that begin with a
+ * reference. */
+void table_bytes_sort(struct discovery *d, struct rva begin, uint32_t size,
 		      uint32_t stride);
 
 /* Keeps padding that a base relocation would change or that the volatile metadata name,

@@ -3,149 +3,39 @@
  *
  * What the data behind a handler means is decided by the data, never by the
  * handler's name: a handler is a local copy, a thunk or an import as the linker
- * liked it.  For each handler all its users are tried: when every one has a
- * valid scope table, it is __C_specific_handler or one of that form; when every
- * one has a valid LSDA, it is a personality of the Itanium ABI.  Otherwise its
- * users are in doubt, because their data may hold addresses that we would not
- * find.
+ * liked it.  For each handler all its users are tried in each form: when the data
+ * of every one is valid in one form, and in no other, the handler is of that form.
+ * Otherwise its users are in doubt, because their data may hold addresses that we
+ * would not find.
  *
- * A landing pad is relative to its function's begin, so it moves with it; a
- * scope table's fields are RVAs and are references.
+ *     scope table  __C_specific_handler, __GSHandlerCheck_SEH
+ *     LSDA         __gxx_personality_seh0 and others of the Itanium ABI
+ *     FuncInfo     __CxxFrameHandler3, __GSHandlerCheck_EH; Rust's personality
+ *     FuncInfo4    __CxxFrameHandler4, __GSHandlerCheck_EH4
+ *     cookie       __GSHandlerCheck
+ *
+ * The GS forms have the place of the cookie behind the data of the form that they
+ * call; it holds no address.
+ *
+ * Cost: each datum is read twice, however many rows share it.  A table of an image that
+ * is made to share parts of data in many ways would be read again and again; a budget
+ * ends that.
  */
-#include "graph/discovery.h"
-#include "pe/lsda.h"
-#include "pe/scope_table.h"
+#include "graph/exception_pass.h"
 
-/* A function and the handler that its unwind information names. */
-struct handler_user {
-	const struct runtime_function *function;
-	struct rva handler, data;
+#include <stdlib.h>
+
+enum { BUDGET_PER_BYTE = 16 }; /* of the file */
+
+typedef bool (*walk_function)(struct exception_pass *, const struct handler_user *,
+			      uint32_t);
+
+/* By enum handler_form. */
+static const walk_function walks[HANDLER_FORM_COUNT] = {
+	[HANDLER_SCOPES] = scope_table_walk, [HANDLER_LSDA] = lsda_walk,
+	[HANDLER_FRAME3] = frame3_walk,      [HANDLER_FRAME4] = frame4_walk,
+	[HANDLER_COOKIE] = cookie_walk,
 };
-
-enum handler_form { FORM_UNKNOWN, FORM_SCOPE_TABLE, FORM_LSDA };
-
-/* Whether `rva` is where an instruction may begin in `function`. */
-static bool inside(const struct runtime_function *function, uint64_t rva)
-{
-	return rva >= function->begin.v && rva < function->end.v;
-}
-
-static bool is_code(const struct discovery *d, struct rva rva)
-{
-	return discovery_range(d, rva) != NULL;
-}
-
-/* Whether `record` can be one of this function's (winnt.h, SCOPE_TABLE_AMD64). */
-static bool scope_record_fits(const struct discovery *d, const struct handler_user *user,
-			      const struct scope_record *record)
-{
-	const struct runtime_function *f = user->function;
-
-	return record->begin.v < record->end.v && inside(f, record->begin.v) &&
-	       record->end.v <= f->end.v &&
-	       (record->handler.v == SCOPE_HANDLER_EXECUTE ||
-		is_code(d, record->handler)) &&
-	       (record->target.v == 0 ? record->handler.v != SCOPE_HANDLER_EXECUTE
-				      : is_code(d, record->target));
-}
-
-static bool read_scope_table(const struct discovery *d, const struct handler_user *user,
-			     struct scope_table *ret_table)
-{
-	if (scope_table_read(d->image, user->data, ret_table, NULL) != STATUS_OK ||
-	    ret_table->count == 0)
-		return false; /* no compiler writes an empty one */
-	for (uint32_t i = 0; i < ret_table->count; i++)
-		if (!scope_record_fits(d, user, &ret_table->data[i]))
-			return false;
-	return true;
-}
-
-static bool read_lsda(const struct discovery *d, const struct handler_user *user,
-		      struct lsda *ret_lsda)
-{
-	const struct runtime_function *f = user->function;
-
-	return lsda_read(d->image, user->data, f->begin, f->end.v - f->begin.v, ret_lsda,
-			 NULL) == STATUS_OK;
-}
-
-/* The form that every user's data has. */
-static enum handler_form classify(const struct discovery *d,
-				  const struct handler_user *users, uint32_t count)
-{
-	bool scope = true, lsda = true;
-
-	for (uint32_t i = 0; i < count && (scope || lsda); i++) {
-		struct scope_table table;
-		struct lsda area;
-
-		scope = scope && read_scope_table(d, &users[i], &table);
-		lsda = lsda && read_lsda(d, &users[i], &area);
-	}
-	if (scope)
-		return FORM_SCOPE_TABLE;
-	return lsda ? FORM_LSDA : FORM_UNKNOWN;
-}
-
-static void add_code_rva(struct discovery *d, struct rva site, struct rva target,
-			 enum ref_kind kind, bool enters)
-{
-	struct ref ref = {.site = site,
-			  .target = target,
-			  .kind = (uint8_t)kind,
-			  .size = 4,
-			  .enters = enters};
-
-	discovery_ref(d, ref);
-	if (kind == REF_RVA)
-		discovery_enter(d, target, false);
-}
-
-static void add_scope_table(struct discovery *d, const struct handler_user *user)
-{
-	struct scope_table table = {0};
-
-	if (!read_scope_table(d, user, &table))
-		return; /* classify has read it before */
-	table_bytes_hold(d, user->data, 4 + SCOPE_RECORD_BYTES * table.count, 4);
-	for (uint32_t i = 0; i < table.count; i++) {
-		const struct scope_record *record = &table.data[i];
-
-		add_code_rva(d, record->site, record->begin, REF_RVA, false);
-		add_code_rva(d, rva_add(record->site, 4), record->end, REF_RVA_END, false);
-		if (record->handler.v != SCOPE_HANDLER_EXECUTE)
-			add_code_rva(d, rva_add(record->site, 8), record->handler, REF_RVA,
-				     true);
-		if (record->target.v)
-			add_code_rva(d, rva_add(record->site, 12), record->target, REF_RVA,
-				     false);
-	}
-}
-
-/* Landing pads of another place than the function itself are not met in images
- * of mingw (observed: GCC 12.2, clang 14); they pin. */
-static void add_lsda(struct discovery *d, const struct handler_user *user)
-{
-	const struct runtime_function *f = user->function;
-	struct lsda area = {0};
-
-	if (!read_lsda(d, user, &area))
-		return;
-	table_bytes_keep(d, user->data, area.size);
-	if (area.has_lp_start) {
-		discovery_doubt(d, f->begin, PIN_UNKNOWN_HANDLER);
-		return;
-	}
-	for (uint32_t i = 0; i < area.site_count; i++) {
-		int64_t pad = (int64_t)f->begin.v + area.sites[i].landing_pad;
-
-		if (pad < 0 || !inside(f, (uint64_t)pad))
-			discovery_doubt(d, f->begin, PIN_UNKNOWN_HANDLER);
-		else
-			discovery_enter(d, rva_of((uint32_t)pad), false);
-	}
-}
 
 static int compare_users(const void *a, const void *b)
 {
@@ -153,45 +43,169 @@ static int compare_users(const void *a, const void *b)
 
 	if (x->handler.v != y->handler.v)
 		return x->handler.v < y->handler.v ? -1 : 1;
-	if (x->function->begin.v != y->function->begin.v)
-		return x->function->begin.v < y->function->begin.v ? -1 : 1;
-	return 0;
+	if (x->word != y->word)
+		return x->word < y->word ? -1 : 1;
+	if (x->data.v != y->data.v)
+		return x->data.v < y->data.v ? -1 : 1;
+	return (x->function->begin.v > y->function->begin.v) -
+	       (x->function->begin.v < y->function->begin.v);
 }
 
-static void add_handler(struct discovery *d, const struct handler_user *users,
+/* The users from `users` on that have the same first word. */
+static uint32_t same_word(const struct handler_user *users, uint32_t count)
+{
+	uint32_t end = 1;
+
+	while (end < count && users[end].word == users->word)
+		end++;
+	return end;
+}
+
+/* Walks the data of all users of a handler; false when some is not of the form. */
+static bool walk_all(struct exception_pass *pass, walk_function walk,
+		     const struct handler_user *users, uint32_t count)
+{
+	bool valid = true;
+
+	for (uint32_t i = 0, n; i < count && valid; i += n) {
+		n = same_word(users + i, count - i);
+		valid = walk(pass, users + i, n);
+		arena_release(&pass->scratch);
+	}
+	return valid;
+}
+
+/* The one form that every user's data has. */
+static enum handler_form classify(struct exception_pass *pass,
+				  const struct handler_user *users, uint32_t count)
+{
+	enum handler_form found = HANDLER_UNKNOWN;
+
+	pass->adding = false;
+	if (!exception_pass_is_code(pass, users->handler))
+		return HANDLER_UNKNOWN;
+	for (unsigned form = 0; form < HANDLER_FORM_COUNT; form++) {
+		if (!walks[form] || !walk_all(pass, walks[form], users, count))
+			continue;
+		if (found != HANDLER_UNKNOWN)
+			return HANDLER_UNKNOWN;
+		found = (enum handler_form)form;
+	}
+	return found;
+}
+
+/* Nobody knows what the data says of the function, and of what is chained to it. */
+static void doubt_user(struct exception_pass *pass, const struct handler_user *user)
+{
+	uint32_t count, first = exception_pass_parts(pass, user->function, &count);
+
+	for (uint32_t i = first; i < first + count; i++)
+		exception_pass_doubt(pass, pass->parts.data[i].begin);
+}
+
+static void add_handler(struct exception_pass *pass, const struct handler_user *users,
 			uint32_t count)
 {
-	enum handler_form form = classify(d, users, count);
+	enum handler_form form = classify(pass, users, count);
+	struct discovery *d = pass->d;
+	bool added;
 
+	pass->adding = true;
+	added = form != HANDLER_UNKNOWN && walk_all(pass, walks[form], users, count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (form == FORM_SCOPE_TABLE)
-			add_scope_table(d, &users[i]);
-		else if (form == FORM_LSDA)
-			add_lsda(d, &users[i]);
-		else
-			discovery_doubt(d, users[i].function->begin, PIN_UNKNOWN_HANDLER);
+		struct handler_use use = {
+			.row = (uint32_t)(users[i].function - d->graph->tables.functions.data),
+			.handler = users[i].handler,
+			.data = users[i].data,
+			.form = (uint8_t)(added ? form : HANDLER_UNKNOWN),
+		};
+
+		if (!vec_push(&d->graph->handlers, use))
+			d->out_of_memory = true;
+		if (!added)
+			doubt_user(pass, &users[i]);
 	}
 }
 
-/* A handler that the assembler was led to put into a data section never runs, since data
- * is not executed in 64-bit processes (observed: OpenSSL 3.0 in node.exe 18, whose
- * rsaz-2k-avx512 has its handler behind `.data`). */
-static enum status add_handler_in_data(struct discovery *d,
-				       const struct runtime_function *function,
-				       const struct unwind_info *info)
+/* The row of its function's begin: that at the end of the chain. */
+static struct rva root_of(const struct exception_pass *pass,
+			  const struct runtime_function *row)
 {
-	if (!image_section_at(d->image, info->handler))
-		return diag_fail_at(d->diag, STATUS_MALFORMED, info->handler_site,
-				    "an exception handler lies outside all sections");
-	discovery_doubt(d, function->begin, PIN_UNKNOWN_HANDLER);
-	return STATUS_OK;
+	struct rva root = row->begin, unwind = row->unwind;
+	struct unwind_info info;
+
+	/* function_table_read has proven that chains end. */
+	while (unwind_info_read(pass->d->image, unwind, &info, NULL) == STATUS_OK &&
+	       (info.flags & UNWIND_CHAININFO)) {
+		root = info.chained.begin;
+		unwind = info.chained.unwind;
+	}
+	return root;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct function_part *x = a, *y = b;
+
+	if (x->root.v != y->root.v)
+		return x->root.v < y->root.v ? -1 : 1;
+	return (x->begin.v > y->begin.v) - (x->begin.v < y->begin.v);
+}
+
+static int compare_rvas(const void *a, const void *b)
+{
+	const struct rva *x = a, *y = b;
+
+	return (x->v > y->v) - (x->v < y->v);
+}
+
+/* Says of each part where the parts beside it begin and end. */
+static void find_runs(struct exception_pass *pass)
+{
+	struct function_part *parts = pass->parts.data;
+
+	for (uint32_t i = 0, end; i < pass->parts.len; i = end) {
+		for (end = i + 1; end < pass->parts.len &&
+				  parts[end].root.v == parts[i].root.v &&
+				  parts[end].begin.v == parts[end - 1].end.v;)
+			end++;
+		for (uint32_t k = i; k < end; k++) {
+			parts[k].run_begin = parts[i].begin;
+			parts[k].run_end = parts[end - 1].end;
+		}
+	}
+}
+
+static void list_parts(struct exception_pass *pass)
+{
+	const struct function_table *table = &pass->d->graph->tables.functions;
+
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct runtime_function *row = &table->data[i];
+		struct function_part part = {.begin = row->begin, .end = row->end};
+
+		if (row->begin.v == row->end.v)
+			continue;
+		part.root = root_of(pass, row);
+		if (!vec_push(&pass->parts, part) ||
+		    !vec_push(&pass->unwind_infos, row->unwind))
+			pass->d->out_of_memory = true;
+	}
+	if (pass->parts.len == 0)
+		return;
+	qsort(pass->parts.data, pass->parts.len, sizeof(*pass->parts.data), compare_parts);
+	qsort(pass->unwind_infos.data, pass->unwind_infos.len,
+	      sizeof(*pass->unwind_infos.data), compare_rvas);
+	find_runs(pass);
 }
 
 /* The references of one UNWIND_INFO, and its handler's user if it has one. */
-static enum status add_unwind_info(struct discovery *d,
+static enum status add_unwind_info(struct exception_pass *pass,
 				   const struct runtime_function *function,
 				   struct handler_user *ret_user, bool *ret_has_user)
 {
+	struct discovery *d = pass->d;
+	const uint8_t *word;
 	struct unwind_info info;
 	enum status status = unwind_info_read(d->image, function->unwind, &info, d->diag);
 
@@ -199,44 +213,79 @@ static enum status add_unwind_info(struct discovery *d,
 	if (status != STATUS_OK)
 		return status;
 	if (info.flags & UNWIND_CHAININFO) {
-		add_code_rva(d, info.chained.site, info.chained.begin, REF_RVA, false);
-		add_code_rva(d, rva_add(info.chained.site, 4), info.chained.end,
-			     REF_RVA_END, false);
+		exception_pass_ref(pass, info.chained.site, info.chained.begin, REF_RVA,
+				   false);
+		exception_pass_ref(pass, rva_add(info.chained.site, 4), info.chained.end,
+				   REF_RVA_END, false);
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {
-		if (!is_code(d, info.handler))
-			return add_handler_in_data(d, function, &info);
-		add_code_rva(d, info.handler_site, info.handler, REF_RVA, true);
-		*ret_user =
-			(struct handler_user){function, info.handler, info.handler_data};
+		if (!exception_pass_is_code(pass, info.handler) &&
+		    !image_section_at(d->image, info.handler))
+			return diag_fail_at(d->diag, STATUS_MALFORMED, info.handler_site,
+					    "an exception handler lies outside all sections");
+		/* A handler that the assembler was led to put into a data section never
+		 * runs, since data is not executed in 64-bit processes (observed: OpenSSL
+		 * 3.0 in node.exe 18, whose rsaz-2k-avx512 has its handler behind `.data`).
+		 * It does not move, and what its users' data means is not known. */
+		if (exception_pass_is_code(pass, info.handler))
+			exception_pass_ref(pass, info.handler_site, info.handler, REF_RVA,
+					   true);
+		word = image_bytes(d->image, info.handler_data, 4);
+		*ret_user = (struct handler_user){function, info.handler,
+						  info.handler_data,
+						  word ? load_u32(word) : 0};
 		*ret_has_user = true;
+	}
+	return STATUS_OK;
+}
+
+/* All rows' unwind information; handlers are left for later. */
+static enum status add_rows(struct exception_pass *pass, struct handler_user *users,
+			    uint32_t *ret_count)
+{
+	const struct function_table *table = &pass->d->graph->tables.functions;
+
+	pass->adding = true;
+	for (uint32_t i = 0; i < table->count; i++) {
+		enum status status;
+		bool has_user;
+
+		if (table->data[i].begin.v == table->data[i].end.v)
+			continue;
+		status = add_unwind_info(pass, &table->data[i], &users[*ret_count],
+					 &has_user);
+		if (status != STATUS_OK)
+			return status;
+		*ret_count += has_user;
 	}
 	return STATUS_OK;
 }
 
 enum status exception_refs_add(struct discovery *d)
 {
-	const struct function_table *table = &d->graph->tables.functions;
-	VEC(struct handler_user) users = {0};
-	enum status status = STATUS_OK;
+	struct exception_pass pass = {.d = d,
+				      .budget = (uint64_t)d->image->size * BUDGET_PER_BYTE};
+	uint32_t rows = d->graph->tables.functions.count, count = 0;
+	struct handler_user *users = calloc((size_t)rows + 1, sizeof(*users));
+	enum status status;
 
-	for (uint32_t i = 0; i < table->count && status == STATUS_OK; i++) {
-		struct handler_user user;
-		bool has_user;
-
-		if (table->data[i].begin.v == table->data[i].end.v)
-			continue;
-		status = add_unwind_info(d, &table->data[i], &user, &has_user);
-		if (status == STATUS_OK && has_user && !vec_push(&users, user))
-			status = diag_no_memory(d->diag);
-	}
-	if (status == STATUS_OK && users.len > 0)
-		qsort(users.data, users.len, sizeof(*users.data), compare_users);
-	for (uint32_t i = 0, end; status == STATUS_OK && i < users.len; i = end) {
-		for (end = i + 1; end < users.len &&
-				  users.data[end].handler.v == users.data[i].handler.v;)
+	if (!users)
+		return diag_no_memory(d->diag);
+	list_parts(&pass);
+	status = add_rows(&pass, users, &count);
+	if (status == STATUS_OK && count > 0)
+		qsort(users, count, sizeof(*users), compare_users);
+	for (uint32_t i = 0, end; status == STATUS_OK && i < count; i = end) {
+		for (end = i + 1; end < count && users[end].handler.v == users[i].handler.v;)
 			end++;
-		add_handler(d, users.data + i, end - i);
+		add_handler(&pass, users + i, end - i);
 	}
-	vec_release(&users);
+	if (status == STATUS_OK)
+		state_maps_add(&pass);
+	arena_release(&pass.scratch);
+	vec_release(&pass.parts);
+	vec_release(&pass.unwind_infos);
+	vec_release(&pass.units);
+	vec_release(&pass.maps);
+	free(users);
 	return status;
 }

@@ -54,6 +54,14 @@ void discovery_ref(struct discovery *d, struct ref ref)
 		d->out_of_memory = true;
 }
 
+void discovery_join(struct discovery *d, struct rva first, struct rva last)
+{
+	struct joined_code joined = {first, last};
+
+	if (!vec_push(&d->joined, joined))
+		d->out_of_memory = true;
+}
+
 /* What looked like padding is code where control enters. */
 static void unpad(struct discovery *d, struct rva rva)
 {
@@ -238,6 +246,7 @@ static void discovery_release(struct discovery *d)
 	vec_release(&d->taken_labels);
 	vec_release(&d->constants);
 	vec_release(&d->short_branches);
+	vec_release(&d->joined);
 	vec_release(&d->doubts);
 	vec_release(&d->data_labels);
 	vec_release(&d->kept);
@@ -334,6 +343,8 @@ void graph_release(struct graph *graph)
 	vec_release(&graph->blocks);
 	vec_release(&graph->refs);
 	vec_release(&graph->jump_tables);
+	vec_release(&graph->state_maps);
+	vec_release(&graph->handlers);
 	memset(graph, 0, sizeof(*graph));
 }
 

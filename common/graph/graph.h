@@ -70,6 +70,7 @@ enum ref_kind {
 	REF_VA32,       /* image base + T, 32 bits, under a base relocation */
 	REF_TABLE,      /* T - base, 32 bits: an entry of a jump table */
 	REF_SELF,       /* T - S, 32 bits */
+	REF_STATE,      /* T, 32 bits, of a row in a state map: the rows are sorted anew */
 };
 
 struct ref {
@@ -89,6 +90,32 @@ struct jump_table {
 	struct rva base;   /* what the entries are relative to */
 	struct rva jump;   /* the first jump that uses it */
 	uint32_t count;    /* entries of 4 bytes */
+};
+
+/* The rows { rva, state } of a C++ function's exception data, ascending.  A row whose
+ * place says nothing about any instruction has no reference. */
+struct state_map {
+	struct rva rva;
+	uint32_t count; /* rows of 8 bytes */
+};
+
+/* How the data behind an exception handler is understood. */
+enum handler_form {
+	HANDLER_UNKNOWN,
+	HANDLER_SCOPES,  /* a scope table */
+	HANDLER_LSDA,    /* an exception table of the Itanium ABI */
+	HANDLER_FRAME3,  /* the RVA of a FuncInfo */
+	HANDLER_FRAME4,  /* the RVA of a FuncInfo4 */
+	HANDLER_COOKIE,  /* the place of a security cookie */
+	HANDLER_FORM_COUNT,
+};
+
+/* A row of the function table with an exception handler. */
+struct handler_use {
+	uint32_t row;    /* index into tables.functions */
+	struct rva handler;
+	struct rva data; /* behind the handler's RVA in the unwind information */
+	uint8_t form;    /* enum handler_form */
 };
 
 /* State of each byte of an executable section, in struct code_range. */
@@ -137,6 +164,8 @@ struct graph {
 	VEC(struct block) blocks;
 	VEC(struct ref) refs;
 	VEC(struct jump_table) jump_tables;
+	VEC(struct state_map) state_maps;    /* ascending */
+	VEC(struct handler_use) handlers;    /* by handler, users of the same data together */
 	uint32_t decoded; /* instructions, for statistics */
 	struct rva behind; /* the lowest address that code or a table refers to behind where
 			    * one more section would begin; 0 when there is none */

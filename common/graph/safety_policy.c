@@ -177,7 +177,7 @@ static void pin_odd_targets(struct discovery *d)
 		const struct ref *ref = &d->graph->refs.data[i];
 		uint8_t *state = discovery_state(d, ref->target);
 
-		if (!state || ref->kind == REF_RVA_END)
+		if (!state || ref->kind == REF_RVA_END || ref->kind == REF_STATE)
 			continue;
 		if (ref->kind == REF_ADDRESS && (*state & CODE_STATE) == CODE_TABLE)
 			continue; /* the base of a proven table, or pinned with it */

@@ -73,6 +73,11 @@ void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size, uint
 	push(d, (struct table_bytes){begin, size, TABLE_FIELDS, stride});
 }
 
+void table_bytes_sort(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride)
+{
+	push(d, (struct table_bytes){begin, size, TABLE_ANEW, stride, 1});
+}
+
 static void write_anew(struct discovery *d, struct rva begin, uint32_t size)
 {
 	push(d, (struct table_bytes){begin, size, .use = TABLE_ANEW});
@@ -422,7 +427,11 @@ static bool is_field(const struct table_bytes *table, const struct ref *ref)
 	bool kind = ref->kind == REF_RVA || ref->kind == REF_RVA_END ||
 		    ref->kind == REF_VA64 || ref->kind == REF_VA32;
 
-	return table->use == TABLE_FIELDS && kind && ref->size == table->stride &&
+	if (table->use != TABLE_FIELDS || !kind)
+		return false;
+	if (table->stride == 0)
+		return ref->size == RVA_BYTES;
+	return ref->size == table->stride &&
 	       (ref->site.v - table->begin.v) % table->stride == 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include "pe/load_config.h"
 
+enum { STATE_ROW_BYTES = 8 };
+
 static struct rva new_place(const struct rewrite *rewrite, struct rva rva)
 {
 	return rewrite->layout ? layout_map(rewrite->graph, rewrite->layout, rva) : rva;
@@ -183,6 +185,42 @@ static enum status sort_rows(struct image_file *file, struct rva rva, uint32_t c
 	return STATUS_OK;
 }
 
+/* Sorts the rows of a state map by where their instructions stand now.  Rows that say
+ * nothing about any instruction go to the end and repeat the last one's state: behind it
+ * no code looks itself up in this map, and a search by bisection still ends. */
+static enum status sort_state_map(const struct rewrite *rewrite, const struct state_map *map,
+				  struct diag *diag)
+{
+	const struct graph *graph = rewrite->graph;
+	uint8_t *rows = image_file_at(rewrite->file, map->rva, map->count * STATE_ROW_BYTES);
+	const uint8_t *old =
+		image_bytes(graph->image, map->rva, map->count * STATE_ROW_BYTES);
+	uint32_t ref = graph_ref_from(graph, map->rva), kept = 0;
+
+	if (!rows || !old)
+		return diag_fail_at(diag, STATUS_MALFORMED, map->rva,
+				    "a table leaves its section");
+	if (memcmp(rows, old, (size_t)map->count * STATE_ROW_BYTES) == 0)
+		return STATUS_OK;
+	for (uint32_t i = 0; i < map->count; i++) {
+		uint32_t site = map->rva.v + i * STATE_ROW_BYTES;
+
+		while (ref < graph->refs.len && graph->refs.data[ref].site.v < site)
+			ref++;
+		if (ref < graph->refs.len && graph->refs.data[ref].site.v == site)
+			memmove(rows + (size_t)kept++ * STATE_ROW_BYTES,
+				rows + (size_t)i * STATE_ROW_BYTES, STATE_ROW_BYTES);
+	}
+	qsort(rows, kept, STATE_ROW_BYTES, compare_rows);
+	for (uint32_t i = kept; kept && i < map->count; i++) {
+		uint8_t *row = rows + (size_t)i * STATE_ROW_BYTES;
+
+		store_u32(row, load_u32(row - STATE_ROW_BYTES) + 1);
+		store_u32(row + 4, load_u32(row - STATE_ROW_BYTES + 4));
+	}
+	return STATUS_OK;
+}
+
 enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag)
 {
 	const struct image_tables *tables = &rewrite->graph->tables;
@@ -203,6 +241,8 @@ enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag
 	if (status == STATUS_OK)
 		status = sort_rows(rewrite->file, tables->volatiles.accesses,
 				   tables->volatiles.access_count, 4, compare_rows, diag);
+	for (uint32_t i = 0; i < rewrite->graph->state_maps.len && status == STATUS_OK; i++)
+		status = sort_state_map(rewrite, &rewrite->graph->state_maps.data[i], diag);
 	return status;
 }
 

@@ -31,7 +31,7 @@ enum status rewrite_refs(const struct rewrite *rewrite, struct diag *diag);
 /* Moves the symbols of moved code. */
 void rewrite_symbols(const struct rewrite *rewrite);
 
-/* Sorts the function table, the guard tables and the volatile accesses. */
+/* Sorts the function table, the guard tables, the volatile accesses and the state maps. */
 enum status rewrite_sort_tables(const struct rewrite *rewrite, struct diag *diag);
 
 /* Makes the ranges of the volatile metadata anew for the layout. */

@@ -93,6 +93,7 @@ static enum status run_steps(struct verifier *v)
 		verify_volatile,    /* volatile metadata */
 		verify_dynamic,     /* dynamic value relocations */
 		verify_references,  /* each other field that means code */
+		verify_frames,      /* exception data: states, funclets, scopes */
 		verify_functions,   /* each function, where discovery finds it */
 		verify_rediscovered, /* no reference that the original has not */
 		verify_bytes,        /* all other bytes */

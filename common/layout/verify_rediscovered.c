@@ -116,7 +116,8 @@ static enum status check_rediscovered(struct verifier *v, const uint32_t *order,
 
 			loose_end = end > loose_end ? end : loose_end;
 		}
-		if (ref->kind == REF_BRANCH || verify_is_sorted(v, ref->site))
+		if (ref->kind == REF_BRANCH || ref->kind == REF_STATE ||
+		    verify_is_sorted(v, ref->site))
 			continue;
 		while (k < was->refs.len &&
 		       verify_map(v, was->refs.data[order[k]].site).v < ref->site.v)

@@ -146,6 +146,7 @@ enum status verify_loose_bytes(struct verifier *v);
 enum status verify_symbols(struct verifier *v);
 enum status verify_unwind(struct verifier *v);
 enum status verify_code(struct verifier *v);
+enum status verify_frames(struct verifier *v);
 enum status verify_functions(struct verifier *v);
 enum status verify_relocations(struct verifier *v);
 enum status verify_tables(struct verifier *v);

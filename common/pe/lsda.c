@@ -169,13 +169,14 @@ static enum status check_pad(const struct image *image, const struct lsda *lsda,
 	return STATUS_OK;
 }
 
-static enum status read_records(struct image *image, struct rva table, struct reader *r,
+static enum status read_records(const struct image *image, struct arena *arena,
+				struct rva table, struct reader *r,
 				uint32_t function_size, struct lsda *lsda,
 				struct diag *diag)
 {
 	uint64_t end = 0;
 
-	lsda->sites = arena_array(&image->arena, reader_left(r) / RECORD_BYTES_MIN,
+	lsda->sites = arena_array(arena, reader_left(r) / RECORD_BYTES_MIN,
 				  sizeof(*lsda->sites));
 	if (!lsda->sites)
 		return diag_no_memory(diag);
@@ -194,8 +195,9 @@ static enum status read_records(struct image *image, struct rva table, struct re
 	return STATUS_OK;
 }
 
-enum status lsda_read(struct image *image, struct rva data, struct rva begin,
-		      uint32_t function_size, struct lsda *ret_lsda, struct diag *diag)
+enum status lsda_read(const struct image *image, struct arena *arena, struct rva data,
+		      struct rva begin, uint32_t function_size, struct lsda *ret_lsda,
+		      struct diag *diag)
 {
 	struct reader r = image_reader(image, data), records;
 	struct lsda lsda = {0};
@@ -208,7 +210,7 @@ enum status lsda_read(struct image *image, struct rva data, struct rva begin,
 	records = reader_of(r.data + r.pos, (size_t)table_size);
 	if (!lsda.has_lp_start)
 		lsda.lp_start = begin;
-	status = read_records(image, rva_add(data, (uint32_t)r.pos), &records,
+	status = read_records(image, arena, rva_add(data, (uint32_t)r.pos), &records,
 			      function_size, &lsda, diag);
 	if (status == STATUS_OK)
 		*ret_lsda = lsda;

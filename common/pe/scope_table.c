@@ -2,8 +2,9 @@
 
 enum { SCOPE_COUNT_BYTES = 4 };
 
-enum status scope_table_read(struct image *image, struct rva data,
-			     struct scope_table *ret_table, struct diag *diag)
+enum status scope_table_read(const struct image *image, struct arena *arena,
+			     struct rva data, struct scope_table *ret_table,
+			     struct diag *diag)
 {
 	struct reader r = image_reader(image, data);
 	struct scope_table table = {.count = read_u32(&r)};
@@ -11,7 +12,7 @@ enum status scope_table_read(struct image *image, struct rva data,
 	if (r.failed || table.count > reader_left(&r) / SCOPE_RECORD_BYTES)
 		return diag_fail_at(diag, STATUS_MALFORMED, data,
 				    "a scope table leaves the file's data");
-	table.data = arena_array(&image->arena, table.count, sizeof(*table.data));
+	table.data = arena_array(arena, table.count, sizeof(*table.data));
 	if (!table.data)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < table.count; i++) {

@@ -18,14 +18,15 @@ struct scope_record {
 };
 
 struct scope_table {
-	struct scope_record *data; /* in the image's arena */
+	struct scope_record *data; /* in the caller's arena */
 	uint32_t count;
 };
 
 /* Reads the table at `data`.  MALFORMED when it does not fit its section. The
  * fields are not checked here: whether they are a scope table at all is what
  * the caller decides from them. */
-enum status scope_table_read(struct image *image, struct rva data,
-			     struct scope_table *ret_table, struct diag *diag);
+enum status scope_table_read(const struct image *image, struct arena *arena,
+			     struct rva data, struct scope_table *ret_table,
+			     struct diag *diag);
 
 #endif

@@ -13,6 +13,24 @@ enum {
 	INDIRECT = 1, /* RUNTIME_FUNCTION_INDIRECT */
 };
 
+/* UNWIND_OP_CODES; what they push or allocate ("x64 exception handling", struct
+ * UNWIND_CODE; for version 2, whose codes 6 and 7 are others: observed, MSVC 2017). */
+enum {
+	PUSH_NONVOL = 0,
+	ALLOC_LARGE = 1,
+	ALLOC_SMALL = 2,
+	SET_FPREG = 3,
+	SAVE_NONVOL = 4,
+	SAVE_NONVOL_FAR = 5,
+	EPILOG = 6,
+	SPARE = 7,
+	SAVE_XMM128 = 8,
+	SAVE_XMM128_FAR = 9,
+	PUSH_MACHFRAME = 10,
+	STACK_WORD = 8,
+	MACHINE_FRAME_BYTES = 40,
+};
+
 static struct runtime_function load_row(const uint8_t *p, struct rva site)
 {
 	return (struct runtime_function){
@@ -154,5 +172,71 @@ enum status function_table_read(struct image *image, struct function_table *ret_
 		end = table.data[i].end;
 	}
 	*ret_table = table;
+	return STATUS_OK;
+}
+
+/* 16-bit slots of the code at `p`, and the stack that it takes; 0 when it is none that is
+ * known, or cut off by the `left` slots. */
+static uint32_t slots_of(const struct unwind_info *info, const uint8_t *p, uint32_t left,
+			 uint64_t *stack)
+{
+	uint8_t operation = p[1] & 15, operand = p[1] >> 4;
+	uint32_t slots = 1;
+
+	switch (operation) {
+	case PUSH_NONVOL:
+		*stack += STACK_WORD;
+		break;
+	case ALLOC_SMALL:
+		*stack += (uint64_t)STACK_WORD * operand + STACK_WORD;
+		break;
+	case ALLOC_LARGE:
+		slots = operand ? 3 : 2;
+		if (slots <= left)
+			*stack += operand ? load_u32(p + 2)
+					  : (uint64_t)STACK_WORD * load_u16(p + 2);
+		break;
+	case PUSH_MACHFRAME:
+		*stack += MACHINE_FRAME_BYTES + (operand ? STACK_WORD : 0);
+		break;
+	case SET_FPREG:
+		break;
+	case SAVE_NONVOL:
+	case SAVE_XMM128:
+		slots = 2;
+		break;
+	case SAVE_NONVOL_FAR:
+	case SAVE_XMM128_FAR:
+		slots = 3;
+		break;
+	case EPILOG:
+		slots = info->version == 2 ? 1 : 0;
+		break;
+	case SPARE:
+	default:
+		slots = 0;
+	}
+	return slots <= left ? slots : 0;
+}
+
+enum status unwind_info_frame_size(const struct image *image, const struct unwind_info *info,
+				   uint64_t *ret_size, struct diag *diag)
+{
+	uint32_t bytes = UNWIND_CODE_BYTES * (uint32_t)info->code_count;
+	const uint8_t *codes =
+		image_bytes(image, rva_add(info->rva, UNWIND_FIXED_BYTES), bytes);
+	uint64_t stack = 0;
+
+	for (uint32_t i = 0; i < info->code_count;) {
+		uint32_t slots = codes ? slots_of(info, codes + (size_t)i * UNWIND_CODE_BYTES,
+						  info->code_count - i, &stack)
+				       : 0;
+
+		if (slots == 0)
+			return diag_fail_at(diag, STATUS_UNSUPPORTED, info->rva,
+					    "an unknown unwind code");
+		i += slots;
+	}
+	*ret_size = stack;
 	return STATUS_OK;
 }

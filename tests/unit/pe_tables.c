@@ -96,10 +96,11 @@ static void print_handler(struct image *image, const struct runtime_function *ro
 	struct lsda lsda;
 	struct scope_table scopes;
 	uint32_t size = row->end.v - row->begin.v;
-	bool is_lsda = lsda_read(image, info->handler_data, row->begin, size, &lsda,
-				 NULL) == STATUS_OK;
+	bool is_lsda = lsda_read(image, &image->arena, info->handler_data, row->begin, size,
+				 &lsda, NULL) == STATUS_OK;
 	bool is_scopes =
-		scope_table_read(image, info->handler_data, &scopes, NULL) == STATUS_OK;
+		scope_table_read(image, &image->arena, info->handler_data, &scopes,
+				 NULL) == STATUS_OK;
 
 	printf("handler %x %x %s %s\n", row->begin.v, info->handler.v,
 	       is_lsda ? "lsda" : "-", is_scopes ? "scopes" : "-");

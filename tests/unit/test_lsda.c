@@ -27,8 +27,8 @@ static enum status read_table(const void *bytes, size_t size, struct built_image
 	built_image_open(built, &b);
 	assert_int_equal(built->status, STATUS_OK);
 	image_builder_release(&b);
-	return lsda_read(&built->image, rva_of(DATA), rva_of(CODE), FUNCTION_SIZE, ret_lsda,
-			 &built->diag);
+	return lsda_read(&built->image, &built->image.arena, rva_of(DATA), rva_of(CODE),
+			 FUNCTION_SIZE, ret_lsda, &built->diag);
 }
 
 /* As GCC and clang write them for mingw: uleb128 fields, a type table. */

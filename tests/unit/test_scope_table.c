@@ -21,7 +21,8 @@ static enum status read_words(const uint32_t *words, size_t count,
 	built_image_open(built, &b);
 	assert_int_equal(built->status, STATUS_OK);
 	image_builder_release(&b);
-	return scope_table_read(&built->image, rva, ret_table, &built->diag);
+	return scope_table_read(&built->image, &built->image.arena, rva, ret_table,
+				&built->diag);
 }
 
 static void records_are_read(void **state)
@@ -56,7 +57,8 @@ static void tables_that_do_not_fit_are_refused(void **state)
 
 		assert_int_equal(read_words(words, 4, &built, &table), STATUS_MALFORMED);
 		assert_int_equal(table.count, 9);
-		assert_int_equal(scope_table_read(&built.image, rva_of(0x5000), &table,
+		assert_int_equal(scope_table_read(&built.image, &built.image.arena,
+						  rva_of(0x5000), &table,
 						  &built.diag),
 				 STATUS_MALFORMED);
 		built_image_close(&built);

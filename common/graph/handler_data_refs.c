@@ -1,0 +1,170 @@
+/* The forms of exception data that stand in the unwind information itself: scope tables,
+ * exception tables of the Itanium ABI, places of security cookies.
+ *
+ * A landing pad is relative to its function's begin, so it moves with it; a scope
+ * table's fields are RVAs and are references.  A scope may span several rows of the
+ * function table, those that are chained to the function's; they are joined then.
+ *
+ * A cookie's place is one small number, so nearly any data could begin with one.  It must
+ * lie in the frame that the unwind codes describe, for every user; and what stands behind,
+ * up to the next unwind information, must not name a place in the user.  What names other
+ * functions is the business of the net for hidden references.
+ */
+#include "graph/exception_pass.h"
+#include "pe/gs_data.h"
+#include "pe/lsda.h"
+#include "pe/scope_table.h"
+
+enum {
+	COOKIE_BYTES = 8,
+	LOOK_BEHIND_BYTES = 64, /* behind a cookie's place */
+};
+
+/* Whether `record` can be one of this function's (winnt.h, SCOPE_TABLE_AMD64). */
+static bool walk_scope(struct exception_pass *pass, const struct handler_user *user,
+		       const struct scope_record *record)
+{
+	const struct function_part *part =
+		exception_pass_part_at(pass, user->function, record->begin);
+	bool executes = record->handler.v == SCOPE_HANDLER_EXECUTE;
+
+	if (!part || record->end.v <= record->begin.v || record->end.v > part->run_end.v ||
+	    (!executes && !exception_pass_is_code(pass, record->handler)) ||
+	    (record->target.v == 0 ? executes
+				   : !exception_pass_is_code(pass, record->target)))
+		return false;
+	if (record->end.v > part->end.v)
+		exception_pass_join(pass, part->begin, rva_of(record->end.v - 1));
+	return true;
+}
+
+static void add_scope(struct exception_pass *pass, const struct scope_record *record)
+{
+	exception_pass_ref(pass, record->site, record->begin, REF_RVA, false);
+	exception_pass_ref(pass, rva_add(record->site, 4), record->end, REF_RVA_END, false);
+	if (record->handler.v != SCOPE_HANDLER_EXECUTE)
+		exception_pass_ref(pass, rva_add(record->site, 8), record->handler, REF_RVA,
+				   true);
+	if (record->target.v)
+		exception_pass_ref(pass, rva_add(record->site, 12), record->target, REF_RVA,
+				   false);
+}
+
+bool scope_table_walk(struct exception_pass *pass, const struct handler_user *users,
+		      uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bool shared = i > 0 && users[i].data.v == users[i - 1].data.v;
+		struct scope_table table;
+
+		/* No compiler writes an empty one. */
+		if (scope_table_read(pass->d->image, &pass->scratch, users[i].data, &table,
+				     NULL) != STATUS_OK ||
+		    table.count == 0 ||
+		    !exception_pass_spend(pass,
+					  4 + (uint64_t)SCOPE_RECORD_BYTES * table.count))
+			return false;
+		for (uint32_t k = 0; k < table.count; k++) {
+			if (!walk_scope(pass, &users[i], &table.data[k]))
+				return false;
+			if (!shared)
+				add_scope(pass, &table.data[k]);
+		}
+		if (!shared)
+			exception_pass_hold(pass, users[i].data,
+					    4 + SCOPE_RECORD_BYTES * table.count, 4);
+		arena_release(&pass->scratch);
+	}
+	return true;
+}
+
+/* Landing pads of another place than the function itself are not met in images
+ * of mingw (observed: GCC 12.2, clang 14); they pin. */
+static void add_pads(struct exception_pass *pass, const struct runtime_function *f,
+		     const struct lsda *area)
+{
+	if (area->has_lp_start) {
+		exception_pass_doubt(pass, f->begin);
+		return;
+	}
+	for (uint32_t i = 0; i < area->site_count; i++)
+		exception_pass_enter(
+			pass, rva_of(f->begin.v + (uint32_t)area->sites[i].landing_pad));
+}
+
+bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
+	       uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct runtime_function *f = users[i].function;
+		struct lsda area;
+
+		if (lsda_read(pass->d->image, &pass->scratch, users[i].data, f->begin,
+			      f->end.v - f->begin.v, &area, NULL) != STATUS_OK ||
+		    !exception_pass_spend(pass, area.size))
+			return false;
+		add_pads(pass, f, &area);
+		if (i == 0 || users[i].data.v != users[i - 1].data.v)
+			exception_pass_keep(pass, users[i].data, area.size);
+		arena_release(&pass->scratch);
+	}
+	return true;
+}
+
+/* The first unwind information at or behind `rva`, UINT32_MAX when there is none. */
+static uint32_t next_unwind_info(const struct exception_pass *pass, uint32_t rva)
+{
+	uint32_t low = 0, high = pass->unwind_infos.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (pass->unwind_infos.data[middle].v < rva)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < pass->unwind_infos.len ? pass->unwind_infos.data[low].v : UINT32_MAX;
+}
+
+/* Whether words between the data and the next unwind information name a place in the
+ * function. */
+static bool names_itself(const struct exception_pass *pass,
+			 const struct runtime_function *f, struct rva behind)
+{
+	uint32_t limit = next_unwind_info(pass, behind.v);
+
+	for (uint32_t at = behind.v; at - behind.v < LOOK_BEHIND_BYTES && limit - at >= 4;
+	     at += 4) {
+		const uint8_t *word = image_bytes(pass->d->image, rva_of(at), 4);
+
+		if (!word)
+			return false;
+		if (load_u32(word) >= f->begin.v && load_u32(word) < f->end.v)
+			return true;
+	}
+	return false;
+}
+
+bool cookie_walk(struct exception_pass *pass, const struct handler_user *users,
+		 uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct runtime_function *f = users[i].function;
+		struct unwind_info info;
+		struct gs_data gs;
+		uint64_t frame;
+
+		if (!exception_pass_spend(pass, LOOK_BEHIND_BYTES) ||
+		    unwind_info_read(pass->d->image, f->unwind, &info, NULL) != STATUS_OK ||
+		    unwind_info_frame_size(pass->d->image, &info, &frame, NULL) !=
+			    STATUS_OK ||
+		    gs_data_read(pass->d->image, users[i].data, &gs, NULL) != STATUS_OK ||
+		    gs.offset + (uint64_t)COOKIE_BYTES > frame ||
+		    names_itself(pass, f, rva_add(users[i].data, gs.size)))
+			return false;
+		if (i == 0 || users[i].data.v != users[i - 1].data.v)
+			exception_pass_keep(pass, users[i].data, gs.size);
+	}
+	return true;
+}
