@@ -95,48 +95,78 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def member_of(archive, wanted):
-    """The bytes of one file of an open tar archive."""
+def members_of(archive, wanted):
+    """The bytes of some files of an open tar archive, by name."""
+    found = {}
     for member in archive:
-        if member.isfile() and member.name.removeprefix("./") == wanted:
-            return archive.extractfile(member).read()
-    raise CorpusError(f"\"{wanted}\" is not in the package")
+        name = member.name.removeprefix("./")
+        if member.isfile() and name in wanted:
+            found[name] = archive.extractfile(member).read()
+    return found
 
 
-def download(kind, package, version, member):
+def download(kind, package, version, members):
+    """The bytes of files of a package, by the names that they have in it."""
     with tempfile.TemporaryDirectory() as folder:
         if kind == "npm":
             run(["npm", "pack", "--ignore-scripts", f"{package}@{version}"], folder)
             with tarfile.open(next(pathlib.Path(folder).glob("*.tgz"))) as archive:
-                return member_of(archive, member)
+                return members_of(archive, members)
         run(["apt-get", "download", f"{package}={version}"], folder)
         deb = next(pathlib.Path(folder).glob("*.deb"))
         with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb],
                               stdout=subprocess.PIPE) as tar:
             with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
-                data = member_of(archive, member)
+                found = members_of(archive, members)
             tar.stdout.close()
-        return data
+        return found
+
+
+def kept_path(name, expected):
+    return cache_folder() / "fetched" / expected / name
+
+
+def keep(name, data, entry):
+    _, package, version, member, expected = entry
+    if data is None:
+        raise CorpusError(f"{package} {version}: no \"{member}\" in the package")
+    if sha256(data) != expected:
+        raise CorpusError(f"{package} {version}: \"{member}\": SHA-256 is "
+                          f"{sha256(data)} instead of {expected}")
+    kept = kept_path(name, expected)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    temporary = kept.with_name(kept.name + ".new")
+    temporary.write_bytes(data)
+    temporary.replace(kept)
+    return kept
+
+
+def installed_file(kind, member, expected):
+    """What a Debian package put on this machine, if it is the very file."""
+    path = pathlib.Path("/") / member
+    if kind == "deb" and path.exists():
+        data = path.read_bytes()
+        if sha256(data) == expected:
+            return data
+    return None
 
 
 def fetch(name):
-    kind, package, version, member, expected = manifest()[name]
-    kept = cache_folder() / "fetched" / expected / name
-    with Lock("fetch"):
+    entries = manifest()
+    kind, package, version, member, expected = entries[name]
+    kept = kept_path(name, expected)
+    with Lock("fetch-" + package.replace("/", "+")):
         if kept.exists() and sha256(kept.read_bytes()) == expected:
             return kept
-        installed = pathlib.Path("/") / member
-        if kind == "deb" and installed.exists():
-            data = installed.read_bytes()
-        if kind != "deb" or not installed.exists() or sha256(data) != expected:
-            data = download(kind, package, version, member)
-        if sha256(data) != expected:
-            raise CorpusError(f"{package} {version}: \"{member}\": SHA-256 is "
-                              f"{sha256(data)} instead of {expected}")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        temporary = kept.with_suffix(".new")
-        temporary.write_bytes(data)
-        temporary.replace(kept)
+        data = installed_file(kind, member, expected)
+        if data is not None:
+            return keep(name, data, entries[name])
+        # All that the manifest wants of a package is taken out of one download.
+        together = {n: e for n, e in entries.items() if e[:3] == [kind, package, version]}
+        found = download(kind, package, version, {e[3] for e in together.values()})
+        keep(name, found.get(member), entries[name])
+        for other, entry in together.items():
+            keep(other, found.get(entry[3]), entry)
     return kept
 
 

@@ -11,6 +11,8 @@ function, from objdump's disassembly of the original:
     short jump     a jump of two bytes leads there from a function that was reached: a thunk
                    is out of its reach
     falls in       the code before it runs on into it
+    funclet        a part of a function of MSVC's that only exception data names: the runtime
+                   calls it, and its function is touched at that time
     no breakpoint  the debugger left the start alone: it begins with int3, or the function
                    is not code beyond doubt
 
@@ -18,7 +20,6 @@ Functions that only one of two equal runs reaches (a lock that was contended) ar
 the others by more runs.
 """
 
-import bisect
 import re
 import sqlite3
 import subprocess
@@ -38,8 +39,10 @@ class Image:
 
     def __init__(self, path):
         self.path = path
+        self.data = path.read_bytes()
         self.base = int(re.search(r"ImageBase\s+([0-9a-f]+)", self.say("-p"))[1], 16)
-        self.lines = self.branches = None
+        self.studied = set()
+        self.branches, self.first_byte, self.text_before = {}, {}, {}
 
     def say(self, *options):
         return subprocess.run([OBJDUMP, *options, self.path], check=True, text=True,
@@ -51,67 +54,81 @@ class Image:
                            self.say("-h"), re.MULTILINE)
         return [(int(address, 16) - self.base, int(size, 16)) for size, address in found]
 
-    def disassemble(self):
-        """Fills `lines`, triples of RVA, bytes and text, ascending, and `branches`: for
-        each place the direct branches and calls to it."""
-        if self.lines is not None:
+    def instructions(self):
+        """RVA, bytes and text of each; a big image has millions."""
+        command = [OBJDUMP, "-d", "--wide", "--insn-width=15", self.path]
+        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                parts = line.split("\t")
+                if len(parts) == 3:
+                    yield (int(parts[0].rstrip(" :"), 16) - self.base,
+                           bytes.fromhex(parts[1]), parts[2].rstrip())
+        require(process.returncode == 0, f"{command}: exit code {process.returncode}")
+
+    def study(self, rvas):
+        """Learns for these places which direct branches and calls lead there, where they
+        stand and their bytes; the first byte; and the instruction before, over padding."""
+        if rvas <= self.studied:
             return
-        self.lines, self.branches = [], {}
-        for line in self.say("-d", "--wide", "--insn-width=15").splitlines():
-            found = re.match(r"\s*([0-9a-f]+):\t([0-9a-f ]+)\t?(.*)", line)
-            if not found:
-                continue
-            at, code = int(found[1], 16) - self.base, bytes.fromhex(found[2])
-            self.lines.append((at, code, found[3]))
-            to = re.match(r"(?:call|j\w+|loop\w*)\s+(?:0x)?([0-9a-f]+)\b", found[3])
-            if to:
-                self.branches.setdefault(int(to[1], 16) - self.base, []).append((at, code))
-
-    def branches_to(self, rva):
-        """Where direct branches and calls to a place stand, with their bytes."""
-        self.disassemble()
-        return self.branches.get(rva, [])
-
-    def index_of(self, rva):
-        """Of the first line at or behind a place."""
-        self.disassemble()
-        return bisect.bisect_left(self.lines, (rva,))
+        self.studied |= rvas
+        self.branches = {rva: [] for rva in self.studied}
+        before = None
+        for at, code, text in self.instructions():
+            if at in self.studied:
+                self.first_byte[at], self.text_before[at] = code[0], before
+            if text[0] in "cjl":
+                to = re.match(r"(?:call|j\w+|loop\w*)\s+(?:0x)?([0-9a-f]+)\b", text)
+                target = int(to[1], 16) - self.base if to else None
+                if target in self.studied:
+                    self.branches[target].append((at, code))
+            if not PADDING.match(text):
+                before = text
 
     def runs_on_into(self, rva):
-        """Whether control goes on from the code before, over padding."""
-        at = self.index_of(rva) - 1
-        while at >= 0 and PADDING.match(self.lines[at][2]):
-            at -= 1
-        return at >= 0 and not re.match(r"(jmp|ret|int3|ud2|hlt)", self.lines[at][2])
+        """Whether control goes on from the code before.  A call at a function's end does
+        not return."""
+        before = self.text_before.get(rva)
+        return before is not None and not re.match(r"(jmp|ret|int3|ud2|hlt|call)", before)
 
-    def first_byte(self, rva):
-        at = self.index_of(rva)
-        return self.lines[at][1][0] if self.lines[at][0] == rva else None
+    def data_names(self, rva):
+        """Whether a word outside the code and the function table is this RVA."""
+        word = rva.to_bytes(4, "little")
+        others = harness.code_ranges(self.data) + [harness.function_table(self.data)]
+        at = self.data.find(word)
+        while at >= 0:
+            if not any(begin <= at < end for begin, end in others):
+                return True
+            at = self.data.find(word, at + 1)
+        return False
 
 
 def explain_lost(image, function, touched):
     """Why breakpoints saw a function and the probes did not, or None.  `touched` are the
     ranges of the functions that were reached."""
-    branches = image.branches_to(function["rva"])
+    rva = function["rva"]
     if any(len(code) < 4 and any(begin <= at < end for begin, end in touched)
-           for at, code in branches):
+           for at, code in image.branches[rva]):
         return "short jump"
-    if image.runs_on_into(function["rva"]):
+    if image.runs_on_into(rva):
         return "falls in"
+    if not image.branches[rva] and image.data_names(rva):
+        return "funclet"
     return None
 
 
 def explain_extra(image, function):
     """Why the probes saw a function and breakpoints did not, or None."""
     pins = set((function["pins"] or "").split(","))
-    if pins & DOUBTS or image.first_byte(function["rva"]) in (0xcc, None):
+    if pins & DOUBTS or image.first_byte.get(function["rva"]) in (0xcc, None):
         return "no breakpoint"
     return None
 
 
 class Comparison:
+    """What probes and breakpoints see in one case."""
+
     def __init__(self, case, folder):
-        self.case = case
+        self.case, self.where = case, folder
         self.original = case.stage(folder / "original")
         self.instrumented = case.stage(folder / "instrumented")
         self.path = folder / "t.db"
@@ -119,8 +136,10 @@ class Comparison:
         for image in case.images:
             harness.instrument(self.original / image, self.instrumented / image, self.path)
 
-    def record(self):
+    def record_probes(self):
         harness.profile(self.path, self.case, self.instrumented)
+
+    def record_breakpoints(self):
         images = [word for name in self.case.images
                   for word in ("--image", self.original / name)]
         harness.profile(self.path, self.case, self.original, "breakpoints", images)
@@ -150,6 +169,8 @@ class Comparison:
         open_questions, reasons = [], {}
         ranges = [(rva, rva + functions[rva]["size"]) for rva in breakpoints
                   if rva in functions]
+        if probes != breakpoints:
+            self.images[image].study(probes ^ breakpoints)
         for rva in sorted(probes ^ breakpoints):
             function, reason = functions.get(rva), None
             if function and rva in probes:
@@ -165,18 +186,18 @@ class Comparison:
         return open_questions, f"{len(probes)} by probes, {len(breakpoints)} by " \
                                f"breakpoints {reasons or ''}", len(breakpoints)
 
-
-def compare(case, folder):
-    comparison = Comparison(case, folder)
-    for _ in range(ATTEMPTS):
-        comparison.record()
-        results = {image: comparison.differences(image) for image in case.images}
-        if not any(questions for questions, _, _ in results.values()):
-            break
-    for image, (questions, summary, count) in results.items():
-        harness.note(f"{case.name} {image}: {summary}")
-        require(count > 0, f"{image}: breakpoints saw nothing")
-        require(not questions, f"{image}: {len(questions)} not explained: {questions[:40]}")
+    def compare(self):
+        for _ in range(ATTEMPTS):
+            self.record_probes()
+            self.record_breakpoints()
+            results = {image: self.differences(image) for image in self.case.images}
+            if not any(questions for questions, _, _ in results.values()):
+                break
+        for image, (questions, summary, count) in results.items():
+            harness.note(f"{self.case.name} {image}: {summary}")
+            require(count > 0, f"{image}: breakpoints saw nothing")
+            require(not questions,
+                    f"{image}: {len(questions)} not explained: {questions[:40]}")
 
 
 def main():
@@ -191,7 +212,7 @@ def main():
     harness.prepare_wine()
     for case in cases:
         with harness.work_folder() as folder, claim(f"{case.name}: probes and breakpoints"):
-            compare(case, folder)
+            Comparison(case, folder).compare()
     harness.finish()
 
 

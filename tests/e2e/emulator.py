@@ -86,6 +86,7 @@ def compare_image(comparison, image, addresses, base, ordered):
     require(reached, "the emulator saw nothing")
     require_all_known(functions, executed)
     ranges = [(rva, rva + functions[rva]["size"]) for rva in reached]
+    comparison.images[image].study(set(reached))
     reasons = {rva: completeness.explain_lost(comparison.images[image], functions[rva],
                                               ranges) for rva in reached}
     lost = set(reached) - set(traced)

@@ -14,6 +14,7 @@ TAP.  A claim that fails tells all that is needed to do it again by hand.
 
 import contextlib
 import dataclasses
+import difflib
 import fcntl
 import filecmp
 import json
@@ -23,6 +24,7 @@ import random
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -156,7 +158,7 @@ def wine_environment():
 
 def prepare_wine():
     """Makes the prefix if there is none, and sees to it that the server stays a while."""
-    ready = BUILD / "wine" / "ready"
+    ready = BUILD / "wine" / "ready-win10"
     with open(BUILD / "wine.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ready.exists():
@@ -168,6 +170,9 @@ def prepare_wine():
             else:
                 sys.exit(made.describe())
             # Written out at its end: from then on the prefix is whole.
+            run(["wineserver", "-w"], environment=wine_environment(), seconds=120)
+            # Node and others refuse the Windows that Wine 8 plays by default.
+            run(["wine", "winecfg", "-v", "win10"], environment=wine_environment())
             run(["wineserver", "-w"], environment=wine_environment(), seconds=120)
             ready.touch()
         run(["wineserver", f"-p{SERVER_SECONDS}"], environment=wine_environment())
@@ -183,26 +188,35 @@ def run_wine(exe, arguments=(), cwd=None, seconds=WINE_SECONDS, variables=None):
 @dataclasses.dataclass
 class Case:
     """A folder with a program, the images in it that a test may transform, and the ways to
-    run the program."""
+    run the program, one after the other."""
     name: str
     files: list           # copied beside each other
     exe: str
     images: list
     runs: list            # argument lists
-    must_fail_broken: bool = True
+    seconds: int = WINE_SECONDS   # for one run
 
     def stage(self, folder):
         """A private copy of all that the program needs."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for path, name in self.files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, folder / name)
         return folder
 
+    def before(self, folder, number):
+        """Called before each run with its number: makes its input and clears away what
+        earlier ones left."""
+
     def outcome(self, folder, variables=None):
         """What the program does in all its ways: enough to tell one from another."""
-        return [run_wine(self.exe, arguments, cwd=folder, variables=variables)
-                for arguments in self.runs]
+        results = []
+        for number, arguments in enumerate(self.runs):
+            self.before(folder, number)
+            results.append(run_wine(self.exe, arguments, cwd=folder, variables=variables,
+                                    seconds=self.seconds))
+        return results
 
 
 RUNS = {
@@ -286,10 +300,11 @@ def profile(database, case, folder, command="run", options=()):
     """Every way of a case's program, each a run of its own in the database."""
     reports = []
     for number, arguments in enumerate(case.runs):
+        case.before(folder, number)
         result = run([tool_path("appulse-profile"), command, "--db", database, "--json",
                       "--scenario", f"way{number}", *options, "--", "wine", case.exe,
                       *arguments], cwd=folder, environment=wine_environment(),
-                     seconds=TOOL_SECONDS)
+                     seconds=TOOL_SECONDS + case.seconds)
         # The program's own exit code may well be a failure: then that is its class.
         require(result.code in (0, 1) and result.stdout, result.describe())
         report = result.json()
@@ -303,10 +318,18 @@ def relink_all(case, original, folder, *arguments):
     return [relink(original / image, folder / image, *arguments) for image in case.images]
 
 
+def first_difference(expected, found):
+    """The lines around it, of two outputs."""
+    lines = [text.decode(errors="replace").splitlines() for text in (expected, found)]
+    return "\n".join(list(difflib.unified_diff(*lines, "expected", "found", lineterm="",
+                                               n=1))[:20])
+
+
 def require_same(expected, found, what):
     for e, f in zip(expected, found, strict=True):
         require((e.stdout, e.stderr, e.code) == (f.stdout, f.stderr, f.code),
-                f"{what}\nexpected: {e.describe()}\nfound: {f.describe()}")
+                f"{what}\n{first_difference(e.stdout, f.stdout)}\n"
+                f"expected: {e.describe()}\nfound: {f.describe()}")
 
 
 def seeds(count):
@@ -319,18 +342,30 @@ def same_bytes(a, b):
     return filecmp.cmp(a, b, shallow=False)
 
 
-def code_ranges(data):
-    """File ranges of an image's sections that hold code."""
+def sections(data):
+    """(RVA, virtual size, file offset, size in the file, characteristics) of each."""
     header = int.from_bytes(data[60:64], "little")
     count = int.from_bytes(data[header + 6:header + 8], "little")
     table = header + 24 + int.from_bytes(data[header + 20:header + 22], "little")
-    ranges = []
     for at in range(table, table + 40 * count, 40):
-        virtual_size, _, raw_size, raw = (
-            int.from_bytes(data[at + 8 + 4 * i:at + 12 + 4 * i], "little") for i in range(4))
-        if int.from_bytes(data[at + 36:at + 40], "little") & 0x20:
-            ranges.append((raw, raw + min(virtual_size, raw_size)))
-    return ranges
+        virtual_size, rva, raw_size, raw = struct.unpack_from("<4I", data, at + 8)
+        yield rva, virtual_size, raw, raw_size, *struct.unpack_from("<I", data, at + 36)
+
+
+def code_ranges(data):
+    """File ranges of an image's sections that hold code."""
+    return [(raw, raw + min(virtual_size, raw_size))
+            for _, virtual_size, raw, raw_size, flags in sections(data) if flags & 0x20]
+
+
+def function_table(data):
+    """The file range of an image's exception directory."""
+    header = int.from_bytes(data[60:64], "little")
+    directory, size = struct.unpack_from("<2I", data, header + 24 + 112 + 3 * 8)
+    for rva, virtual_size, raw, _, _ in sections(data):
+        if rva <= directory < rva + virtual_size:
+            return raw + directory - rva, raw + directory - rva + size
+    return 0, 0
 
 
 def break_code(source, target, share, seed):

@@ -25,15 +25,17 @@ class Fetches(unittest.TestCase):
         self.cache = pathlib.Path(folder.name)
         # `member` of a Debian package would be taken from the root folder if it were there.
         self.member = str(self.cache / "installed").lstrip("/")
-        entry = ["deb", "package", "1.0", self.member, corpus.sha256(GOOD)]
+        self.entries = {"a.dll": ["deb", "package", "1.0", self.member,
+                                  corpus.sha256(GOOD)]}
         for patch in (mock.patch.dict(os.environ, APPULSE_CACHE=str(self.cache / "cache")),
-                      mock.patch.object(corpus, "manifest", lambda: {"a.dll": entry})):
+                      mock.patch.object(corpus, "manifest", lambda: self.entries)):
             patch.start()
             self.addCleanup(patch.stop)
 
     def fetch(self, downloaded):
         """The bytes fetched, and how often something was downloaded for it."""
-        with mock.patch.object(corpus, "download", return_value=downloaded) as download:
+        with mock.patch.object(corpus, "download",
+                               return_value={self.member: downloaded}) as download:
             return corpus.fetch("a.dll").read_bytes(), download.call_count
 
     def test_once(self):
@@ -44,6 +46,20 @@ class Fetches(unittest.TestCase):
         with self.assertRaisesRegex(corpus.CorpusError, corpus.sha256(BAD)):
             self.fetch(BAD)
         self.assertEqual([p for p in self.cache.rglob("*") if p.name == "a.dll"], [])
+
+    def test_one_download_of_a_package(self):
+        self.entries["folder/b.dll"] = ["deb", "package", "1.0", "b", corpus.sha256(BAD)]
+        with mock.patch.object(corpus, "download", return_value={
+                self.member: GOOD, "b": BAD}) as download:
+            self.assertEqual(corpus.fetch("a.dll").read_bytes(), GOOD)
+            self.assertEqual(corpus.fetch("folder/b.dll").read_bytes(), BAD)
+            self.assertEqual([call.args[3] for call in download.call_args_list],
+                             [{self.member, "b"}])
+
+    def test_missing_in_the_package(self):
+        with mock.patch.object(corpus, "download", return_value={}):
+            with self.assertRaisesRegex(corpus.CorpusError, "no \""):
+                corpus.fetch("a.dll")
 
     def test_damaged_cache(self):
         self.fetch(GOOD)
