@@ -23,6 +23,8 @@ struct doctor_contents {
 	struct relocations relocs;
 	struct tls tls;
 	struct load_config config;
+	struct volatile_metadata volatiles;
+	struct dynamic_relocations dynamic;
 	struct delay_imports delay;
 	struct coff_symbols symbols;
 	struct debug_directory debug;
@@ -54,6 +56,9 @@ struct doctor {
 
 /* All that the headers and tables tell.  NO_MEMORY.  (doctor_contents.c) */
 enum status doctor_read_contents(struct doctor *d, struct diag *diag);
+
+/* What the symbol of dynamic value relocations asks for. */
+const char *doctor_dynamic_symbol(uint64_t symbol);
 
 /* The guard flags that are set and named, one at a time: NULL behind the last. */
 const char *doctor_guard_flag(uint32_t flags, unsigned index);

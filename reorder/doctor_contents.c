@@ -38,6 +38,24 @@ const char *doctor_guard_flag(uint32_t flags, unsigned index)
 	return NULL;
 }
 
+const char *doctor_dynamic_symbol(uint64_t symbol)
+{
+	switch (symbol) {
+	case DYNAMIC_GUARD_IMPORT_CONTROL_TRANSFER:
+		return "import calls";
+	case DYNAMIC_GUARD_INDIR_CONTROL_TRANSFER:
+		return "indirect calls";
+	case DYNAMIC_GUARD_SWITCHTABLE_BRANCH:
+		return "switch jumps";
+	case DYNAMIC_ARM64X:
+		return "ARM64X";
+	case DYNAMIC_FUNCTION_OVERRIDE:
+		return "function overrides";
+	default:
+		return symbol > DYNAMIC_SYMBOL_LAST ? "kernel addresses" : "others";
+	}
+}
+
 static void count_forwarders(struct doctor_contents *c)
 {
 	for (uint32_t i = 0; i < c->exports.count; i++)
@@ -112,11 +130,13 @@ static enum status read_tables(struct image *image, struct doctor_contents *c,
 			       struct diag *diag)
 {
 	const enum status results[] = {
+		load_config_read(image, &c->config, diag),
 		exports_read(image, &c->exports, diag),
 		function_table_read(image, &c->functions, diag),
 		relocations_read(image, &c->relocs, diag),
 		tls_read(image, &c->tls, diag),
-		load_config_read(image, &c->config, diag),
+		volatile_metadata_read(image, &c->config, &c->volatiles, diag),
+		dynamic_relocations_read(image, &c->config, &c->dynamic, diag),
 		delay_imports_read(image, &c->delay, diag),
 		coff_symbols_read(image, &c->symbols, diag),
 		debug_directory_read(image, &c->debug, diag),

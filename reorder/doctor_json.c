@@ -94,6 +94,34 @@ static void put_guard(const struct load_config *config, struct result *r, json_t
 	result_put_count(r, guard, "eh_continuations", config->eh_continuations.count);
 }
 
+static void put_volatiles(const struct doctor_contents *c, struct result *r,
+			  json_t *contents)
+{
+	json_t *object;
+
+	if (c->volatiles.rva.v == 0) {
+		result_put_null(r, contents, "volatile_metadata");
+		return;
+	}
+	object = result_put_object(r, contents, "volatile_metadata");
+	result_put_count(r, object, "accesses", c->volatiles.access_count);
+	result_put_count(r, object, "ranges", c->volatiles.range_count);
+}
+
+static void put_dynamic(const struct doctor_contents *c, struct result *r,
+			json_t *contents)
+{
+	json_t *array = result_put_array(r, contents, "dynamic_relocations");
+
+	for (uint32_t i = 0; i < c->dynamic.group_count; i++) {
+		const struct dynamic_group *group = &c->dynamic.groups[i];
+		json_t *row = result_add_object(r, array);
+
+		result_put_text(r, row, "what", doctor_dynamic_symbol(group->symbol));
+		result_put_count(r, row, "count", group->count);
+	}
+}
+
 static void put_debug(const struct doctor_contents *c, struct result *r, json_t *contents)
 {
 	if (c->codeview.pdb) {
@@ -134,9 +162,8 @@ static void put_contents(const struct doctor *d, struct result *r)
 	result_put_flag(r, contents, "cet_compatible", c->cet_compatible);
 	result_put_flag(r, contents, "security_cookie", c->config.security_cookie.v != 0);
 	result_put_count(r, contents, "load_config_bytes", c->config.size);
-	result_put_flag(r, contents, "volatile_metadata", c->config.volatile_metadata.v != 0);
-	result_put_flag(r, contents, "dynamic_relocations",
-			c->config.dynamic_relocation_section != 0);
+	put_volatiles(c, r, contents);
+	put_dynamic(c, r, contents);
 	put_debug(c, r, contents);
 	result_put_count(r, contents, "signature_bytes", c->certificate);
 }

@@ -205,10 +205,13 @@ static void print_guard(const struct doctor *d)
 	begin(&line, "load config");
 	if (c->config.size)
 		item(&line, "%s", human_things(c->config.size, "byte").text);
-	if (c->config.volatile_metadata.v)
-		item(&line, "volatile metadata");
-	if (c->config.dynamic_relocation_section)
-		item(&line, "dynamic relocations");
+	if (c->volatiles.rva.v)
+		item(&line, "volatile metadata for %s",
+		     human_things(c->volatiles.access_count, "instruction").text);
+	for (uint32_t i = 0; i < c->dynamic.group_count; i++)
+		item(&line, "%s%s %s", i ? "" : "dynamic relocations: ",
+		     doctor_dynamic_symbol(c->dynamic.groups[i].symbol),
+		     human_count(c->dynamic.groups[i].count).text);
 	end(&line);
 }
 
@@ -278,18 +281,6 @@ static void write_largest(const struct doctor *d, const struct pin_count *row,
 	}
 }
 
-/* A reason's advice when it holds a thousandth of the code and more. */
-enum { ADVICE_SHARE = 1000 };
-
-static enum pin_reason reason_named(const char *name)
-{
-	unsigned r = 0;
-
-	while (r < PIN_REASON_COUNT && strcmp(pin_reason_name((enum pin_reason)r), name) != 0)
-		r++;
-	return (enum pin_reason)r;
-}
-
 static void print_pins(const struct doctor *d)
 {
 	static const struct table_column columns[] = {{"pinned", TABLE_LEFT},
@@ -317,23 +308,50 @@ static void print_pins(const struct doctor *d)
 	table_release(&table);
 }
 
+enum { ADVICE_COUNT = 3, ADVICE_SHARE = 1000 };
+
+/* The reasons that hold most of the code, and a thousandth of it at least; how many. */
+static unsigned find_worst(const struct pin_report *pins, unsigned ret_reasons[ADVICE_COUNT])
+{
+	unsigned count = 0;
+
+	for (unsigned r = 0; r < PIN_REASON_COUNT; r++) {
+		unsigned at = count;
+
+		if (pins->reasons[r].bytes * ADVICE_SHARE < pins->bytes ||
+		    pins->reasons[r].functions == 0)
+			continue;
+		if (count < ADVICE_COUNT)
+			count++;
+		else if (pins->reasons[ret_reasons[--at]].bytes >= pins->reasons[r].bytes)
+			continue;
+		while (at > 0 &&
+		       pins->reasons[ret_reasons[at - 1]].bytes < pins->reasons[r].bytes) {
+			ret_reasons[at] = ret_reasons[at - 1];
+			at--;
+		}
+		ret_reasons[at] = r;
+	}
+	return count;
+}
+
 static void print_advice(const struct doctor *d)
 {
 	const char *text = doctor_refusal_advice(d->reorder.status);
-	const struct pin_count *row;
-	const char *name;
+	unsigned reasons[ADVICE_COUNT], count = 0;
 
 	if (text)
 		sentence("advice", text);
 	for (unsigned i = 0; (text = doctor_remark(d, i)); i++)
 		sentence("note", text);
-	for (unsigned i = 0; d->discovered && (row = pin_report_row(&d->pins, i, &name)); i++) {
-		enum pin_reason reason = reason_named(name);
+	if (d->discovered)
+		count = find_worst(&d->pins, reasons);
+	for (unsigned i = 0; i < count; i++) {
+		enum pin_reason reason = (enum pin_reason)reasons[i];
 		char line[256];
 
-		if (reason == PIN_REASON_COUNT || row->bytes * ADVICE_SHARE < d->pins.bytes)
-			continue;
-		snprintf(line, sizeof(line), "%s: %s", name, doctor_pin_advice(reason));
+		snprintf(line, sizeof(line), "%s: %s", pin_reason_name(reason),
+			 doctor_pin_advice(reason));
 		sentence("advice", line);
 	}
 }
