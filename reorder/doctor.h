@@ -57,6 +57,17 @@ struct doctor {
 /* All that the headers and tables tell.  NO_MEMORY.  (doctor_contents.c) */
 enum status doctor_read_contents(struct doctor *d, struct diag *diag);
 
+/* What the data behind an exception handler is, for reports; "c++-3" in JSON. */
+const char *doctor_handler_form(enum handler_form form);
+const char *doctor_handler_key(enum handler_form form);
+
+/* Rows of the function table by the form of their handler's data. */
+struct doctor_handlers {
+	uint32_t users[HANDLER_FORM_COUNT];
+};
+
+void doctor_count_handlers(const struct graph *graph, struct doctor_handlers *ret_handlers);
+
 /* What the symbol of dynamic value relocations asks for. */
 const char *doctor_dynamic_symbol(uint64_t symbol);
 

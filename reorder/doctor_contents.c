@@ -38,6 +38,34 @@ const char *doctor_guard_flag(uint32_t flags, unsigned index)
 	return NULL;
 }
 
+static const struct {
+	const char *name, *key;
+} handler_forms[HANDLER_FORM_COUNT] = {
+	[HANDLER_UNKNOWN] = {"of unknown form", "unknown"},
+	[HANDLER_SCOPES] = {"C scope tables", "c-scopes"},
+	[HANDLER_LSDA] = {"Itanium C++ ABI", "itanium"},
+	[HANDLER_FRAME3] = {"C++ FrameHandler3", "c++-frame3"},
+	[HANDLER_FRAME4] = {"C++ FrameHandler4", "c++-frame4"},
+	[HANDLER_COOKIE] = {"GS cookies", "gs-cookie"},
+};
+
+const char *doctor_handler_form(enum handler_form form)
+{
+	return handler_forms[form].name;
+}
+
+const char *doctor_handler_key(enum handler_form form)
+{
+	return handler_forms[form].key;
+}
+
+void doctor_count_handlers(const struct graph *graph, struct doctor_handlers *ret_handlers)
+{
+	memset(ret_handlers, 0, sizeof(*ret_handlers));
+	for (uint32_t i = 0; i < graph->handlers.len; i++)
+		ret_handlers->users[graph->handlers.data[i].form]++;
+}
+
 const char *doctor_dynamic_symbol(uint64_t symbol)
 {
 	switch (symbol) {

@@ -79,6 +79,23 @@ static void put_toolchain(const struct doctor *d, struct result *r)
 	result_put_text(r, object, "opaque_section", t->opaque ? t->opaque->name : NULL);
 }
 
+/* Only discovery knows them. */
+static void put_handlers(const struct doctor *d, struct result *r, json_t *contents)
+{
+	struct doctor_handlers handlers;
+	json_t *object;
+
+	if (!d->discovered) {
+		result_put_null(r, contents, "handlers");
+		return;
+	}
+	doctor_count_handlers(&d->graph, &handlers);
+	object = result_put_object(r, contents, "handlers");
+	for (unsigned i = 0; i < HANDLER_FORM_COUNT; i++)
+		result_put_count(r, object, doctor_handler_key((enum handler_form)i),
+				 handlers.users[i]);
+}
+
 static void put_guard(const struct load_config *config, struct result *r, json_t *contents)
 {
 	json_t *guard = result_put_object(r, contents, "guard"), *flags;
@@ -158,6 +175,7 @@ static void put_contents(const struct doctor *d, struct result *r)
 			directories[DIRECTORY_BOUND_IMPORT].rva.v != 0);
 	result_put_flag(r, contents, "resources", directories[DIRECTORY_RESOURCE].size != 0);
 	result_put_count(r, contents, "overlay_bytes", c->overlay);
+	put_handlers(d, r, contents);
 	put_guard(&c->config, r, contents);
 	result_put_flag(r, contents, "cet_compatible", c->cet_compatible);
 	result_put_flag(r, contents, "security_cookie", c->config.security_cookie.v != 0);

@@ -184,6 +184,23 @@ static void print_tables(const struct doctor *d)
 	end(&line);
 }
 
+static void print_handlers(const struct doctor *d)
+{
+	struct doctor_handlers handlers;
+	struct line line;
+
+	doctor_count_handlers(&d->graph, &handlers);
+	begin(&line, "handlers");
+	for (unsigned i = HANDLER_UNKNOWN + 1; i <= HANDLER_FORM_COUNT; i++) {
+		unsigned form = i % HANDLER_FORM_COUNT; /* the unknown ones last */
+
+		if (handlers.users[form])
+			item(&line, "%s: %s", doctor_handler_form((enum handler_form)form),
+			     human_things(handlers.users[form], "function").text);
+	}
+	end(&line);
+}
+
 static void print_guard(const struct doctor *d)
 {
 	const struct doctor_contents *c = &d->contents;
@@ -384,6 +401,8 @@ void doctor_print(const struct doctor *d)
 	print_linker(&d->toolchain);
 	print_compilers(&d->toolchain);
 	print_tables(d);
+	if (d->discovered)
+		print_handlers(d);
 	print_guard(d);
 	print_debug(d);
 	if (d->reorder.status == STATUS_OK)
