@@ -53,6 +53,7 @@ enum {
 enum {
 	LONGEST = 16, /* bytes that may be looked at */
 	OPCODE_MOV_LOAD = 0x8b,
+	OPCODE_LEA = 0x8d,
 	GROUP_ARITHMETIC_Z = 0,
 	GROUP_TEST_8,
 	GROUP_TEST_Z,
@@ -91,7 +92,7 @@ __extension__ static const uint32_t one_byte[256] = {
 	[0x83] = SIZED | MODRM | IMM_8,
 	[0x84 ... 0x8a] = SIZED | MODRM, /* test, xchg, mov */
 	[OPCODE_MOV_LOAD] = SIZED | MODRM | READS_ENTRY,
-	[0x8d] = SIZED | MODRM | MEMORY_ONLY, /* lea */
+	[OPCODE_LEA] = SIZED | MODRM | MEMORY_ONLY,
 	[0x90] = SIZED | PADS | PLAIN,
 	[0x91 ... 0x97] = SIZED,      /* xchg */
 	[0x98 ... 0x99] = SIZED,      /* cdqe, cqo */
@@ -204,84 +205,84 @@ static const uint32_t groups[][8] = {
 	[GROUP_MOVE_Z] = {SIZED | IMM_Z | PASSED_ON},
 };
 
-/* An instruction as it is taken apart. */
-struct parts {
-	const uint8_t *bytes;
-	uint8_t prefix; /* one of P, P66, PF3, PF2 */
-	uint8_t rex;    /* 0: none */
-	uint8_t opcode, modrm;
-	uint32_t row;   /* what the tables say */
-	uint8_t at;     /* bytes taken so far */
-};
-
-enum { REX_B = 1, REX_W = 8 };
-
-/* Prefixes and opcode; false when the tables do not have them. */
-static bool take_opcode(struct parts *p)
+/* Prefixes and opcode; false when the maps do not have them. */
+static inline bool take_opcode(struct opcode_parts *p)
 {
-	uint8_t byte = p->bytes[0];
+	uint8_t byte = p->bytes[0], under = P;
 	uint32_t row;
 
-	p->prefix = byte == 0x66 ? P66 : byte == 0xf3 ? PF3 : byte == 0xf2 ? PF2 : P;
-	p->at = p->prefix != P;
-	byte = p->bytes[p->at];
-	p->rex = (byte & 0xf0) == 0x40 ? byte : 0;
-	p->at += p->rex != 0;
-	byte = p->bytes[p->at++];
-	if (byte == 0x0f) {
-		byte = p->bytes[p->at++];
-		row = two_byte[byte];
-		p->opcode = 0;
-	} else {
-		row = one_byte[byte];
-		p->opcode = byte;
+	if (byte == PREFIX_SIZE || byte == 0xf3 || byte == 0xf2) {
+		under = byte == PREFIX_SIZE ? P66 : byte == 0xf3 ? PF3 : PF2;
+		p->prefix = byte;
+		p->at = 1;
+		byte = p->bytes[1];
 	}
+	if ((byte & 0xf0) == 0x40) {
+		p->rex = byte;
+		byte = p->bytes[++p->at];
+	}
+	p->at++;
+	p->two_bytes = byte == 0x0f;
+	if (p->two_bytes)
+		byte = p->bytes[p->at++];
+	p->opcode = byte;
+	row = p->two_bytes ? two_byte[byte] : one_byte[byte];
 	p->modrm = p->bytes[p->at];
 	if (row >> GROUP_SHIFT) {
 		uint32_t by_reg = groups[(row >> GROUP_SHIFT) - 1][p->modrm >> 3 & 7];
 
-		row = (by_reg ? row & MODRM : 0) | by_reg;
+		row = by_reg ? MODRM | by_reg : 0;
 	}
 	p->row = row;
-	return (row & p->prefix) && !((row & PLAIN) && p->rex);
+	return (row & under) && !((row & PLAIN) && p->rex);
+}
+
+static bool is_opcode(const struct opcode_parts *p, uint8_t opcode)
+{
+	return p->opcode == opcode && !p->two_bytes;
 }
 
 /* ModRM, SIB and displacement (Intel SDM volume 2, tables 2-2 and 2-3). */
-static bool take_operands(struct parts *p, struct insn *insn)
+static inline bool take_operands(struct opcode_parts *p, struct insn *insn)
 {
 	uint8_t mod = p->modrm >> 6, base = p->modrm & 7;
 	bool relative = mod == 0 && base == 5;
-	uint32_t size = mod == 1 ? 1 : mod == 2 || relative ? 4 : 0;
+	uint8_t size = mod == 1 ? 1 : mod == 2 || relative ? 4 : 0;
 
 	p->at++;
 	if (mod == 3)
 		return !(p->row & MEMORY_ONLY);
+	if (p->row & REGISTER_ONLY)
+		return false;
 	if (base == 4) {
-		base = p->bytes[p->at++] & 7;
+		p->sib = p->bytes[p->at++];
+		base = p->sib & 7;
 		if (mod == 0 && base == 5)
 			size = 4;
 	}
-	if (p->row & REGISTER_ONLY)
-		return false;
+	if (size == 4)
+		p->displacement = (int32_t)load_u32(p->bytes + p->at);
+	else if (size == 1)
+		p->displacement = (int8_t)p->bytes[p->at];
 	if (relative) {
-		insn->field = p->opcode == 0x8d ? FIELD_ADDRESS : FIELD_MEMORY;
+		insn->field = is_opcode(p, OPCODE_LEA) ? FIELD_ADDRESS : FIELD_MEMORY;
 		insn->field_offset = p->at;
 		insn->field_size = 4;
-		insn->relative = (int32_t)load_u32(p->bytes + p->at);
+		insn->relative = p->displacement;
 	} else if (size == 4) {
-		insn->constants[0] = (uint64_t)(int32_t)load_u32(p->bytes + p->at);
+		insn->constants[0] = (uint64_t)p->displacement;
 		insn->constant_count = 1;
 	}
-	p->at += (uint8_t)size;
+	p->at += size;
 	if (p->row & READS_ENTRY)
-		insn->loads_entry = p->opcode != OPCODE_MOV_LOAD || !(p->rex & REX_W);
+		insn->loads_entry = !is_opcode(p, OPCODE_MOV_LOAD) || !(p->rex & REX_W);
 	/* rsp or rbp as a base; REX.B makes others of them. */
 	if (insn->flow == FLOW_JUMP_INDIRECT && !(p->rex & REX_B))
 		insn->jump_computed = base == 4 || (base == 5 && mod != 0);
 	return true;
 }
 
-static uint8_t immediate_size(const struct parts *p)
+static inline uint8_t immediate_size(const struct opcode_parts *p)
 {
 	if (p->row & IMM_8)
 		return 1;
@@ -290,53 +291,92 @@ static uint8_t immediate_size(const struct parts *p)
 	if ((p->row & IMM_V) && (p->rex & REX_W))
 		return 8;
 	if (p->row & (IMM_Z | IMM_V))
-		return p->prefix == P66 && !(p->rex & REX_W) ? 2 : 4;
+		return p->prefix == PREFIX_SIZE && !(p->rex & REX_W) ? 2 : 4;
 	return 0;
 }
 
-static void take_immediate(struct parts *p, struct insn *insn)
+static inline int64_t load_signed(const uint8_t *bytes, uint8_t size)
+{
+	switch (size) {
+	case 1:
+		return (int8_t)bytes[0];
+	case 2:
+		return (int16_t)load_u16(bytes);
+	case 4:
+		return (int32_t)load_u32(bytes);
+	case 8:
+		return (int64_t)load_u64(bytes);
+	default:
+		return 0;
+	}
+}
+
+static inline void take_immediate(struct opcode_parts *p, struct insn *insn)
 {
 	uint8_t size = immediate_size(p);
-	const uint8_t *bytes = p->bytes + p->at;
 
+	p->immediate_size = size;
+	p->immediate = load_signed(p->bytes + p->at, size);
 	if (p->row & RELATIVE) {
 		insn->field = FIELD_BRANCH;
 		insn->field_offset = p->at;
 		insn->field_size = size;
-		insn->relative = size == 1 ? (int8_t)bytes[0] : (int32_t)load_u32(bytes);
+		insn->relative = (int32_t)p->immediate;
 	} else if ((p->row & PASSED_ON) && size >= 4) {
 		/* Before the displacement. */
 		insn->constants[1] = insn->constants[0];
-		insn->constants[0] = size == 8 ? load_u64(bytes)
-					       : (uint64_t)(int32_t)load_u32(bytes);
+		insn->constants[0] = (uint64_t)p->immediate;
 		insn->constant_count++;
 	}
 	p->at += size;
 }
 
-bool opcode_map_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
+/* Takes the instruction at p->bytes, of which LONGEST may be looked at. */
+static inline bool take(struct opcode_parts *p, struct insn *insn)
 {
-	struct parts p = {.bytes = bytes};
+	if (!take_opcode(p))
+		return false;
+	*insn = (struct insn){.flow = p->row >> FLOW_SHIFT & 7,
+			      .padding = (p->row & PADS) != 0,
+			      .unlikely = p->bytes[0] == 0 && p->bytes[1] == 0};
+	if (insn->flow == FLOW_JUMP_INDIRECT) {
+		insn->tail_call = (p->rex & REX_W) != 0;
+		insn->jump_computed = p->modrm >> 6 == 3;
+	}
+	if ((p->row & MODRM) && !take_operands(p, insn))
+		return false;
+	take_immediate(p, insn);
+	if (insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT)
+		insn->jump_memory = insn->field == FIELD_MEMORY;
+	insn->length = p->at;
+	return true;
+}
+
+/* At the end of the code: zeros stand for what is not there. */
+static bool take_short(const uint8_t *bytes, size_t size, struct opcode_parts *parts,
+		       struct insn *insn)
+{
 	uint8_t copy[LONGEST] = {0};
 
-	if (size < LONGEST) {
-		memcpy(copy, bytes, size);
-		p.bytes = copy;
-	}
-	if (!take_opcode(&p))
-		return false;
-	*ret_insn = (struct insn){.flow = p.row >> FLOW_SHIFT & 7,
-				  .padding = (p.row & PADS) != 0,
-				  .unlikely = size > 1 && bytes[0] == 0 && bytes[1] == 0};
-	if (ret_insn->flow == FLOW_JUMP_INDIRECT) {
-		ret_insn->tail_call = (p.rex & REX_W) != 0;
-		ret_insn->jump_computed = p.modrm >> 6 == 3;
-	}
-	if ((p.row & MODRM) && !take_operands(&p, ret_insn))
-		return false;
-	take_immediate(&p, ret_insn);
-	if (ret_insn->flow == FLOW_JUMP_INDIRECT || ret_insn->flow == FLOW_CALL_INDIRECT)
-		ret_insn->jump_memory = ret_insn->field == FIELD_MEMORY;
-	ret_insn->length = p.at;
-	return p.at <= size;
+	memcpy(copy, bytes, size);
+	*parts = (struct opcode_parts){.bytes = copy};
+	return take(parts, insn) && insn->length <= size;
+}
+
+bool opcode_map_take(const uint8_t *bytes, size_t size, struct opcode_parts *ret_parts,
+		     struct insn *ret_insn)
+{
+	if (size < LONGEST)
+		return take_short(bytes, size, ret_parts, ret_insn);
+	*ret_parts = (struct opcode_parts){.bytes = bytes};
+	return take(ret_parts, ret_insn);
+}
+
+bool opcode_map_decode(const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	struct opcode_parts parts = {.bytes = bytes};
+
+	if (size < LONGEST)
+		return take_short(bytes, size, &parts, ret_insn);
+	return take(&parts, ret_insn);
 }

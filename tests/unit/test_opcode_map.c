@@ -1,4 +1,5 @@
-/* The opcode maps against Zydis: every opcode, ModRM byte, REX byte and prefix. */
+/* The opcode maps against Zydis: length, flow and operands for every opcode, ModRM byte,
+ * REX byte and prefix. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,8 @@
 
 #include "decode/insn.h"
 #include "decode/opcode_map.h"
+#include "decode/operand_map.h"
+#include "decode/zydis_insn.h"
 
 enum { LONGEST = 15, BYTES = 24 };
 
@@ -29,14 +32,38 @@ static bool same_constants(const struct insn *a, const struct insn *b)
 		      a->constant_count * sizeof(a->constants[0])) == 0;
 }
 
-/* insn_describe knows nothing of the maps. */
+static bool same_operands(const struct operand *a, const struct operand *b)
+{
+	return a->kind == b->kind && a->size == b->size && a->reg == b->reg &&
+	       a->base == b->base && a->index == b->index && a->scale == b->scale &&
+	       a->value == b->value;
+}
+
+static void compare_details(const uint8_t *bytes, const struct insn_detail *a,
+			    const struct insn_detail *b)
+{
+	if (a->op != b->op || a->condition != b->condition)
+		say(bytes, "operation");
+	if (a->store != b->store || a->written != b->written ||
+	    a->changes_flags != b->changes_flags)
+		say(bytes, "what is changed");
+	if (!same_operands(&a->target, &b->target))
+		say(bytes, "target");
+	if (!same_operands(&a->source, &b->source))
+		say(bytes, "source");
+}
+
 static void compare(const uint8_t *bytes, size_t size, const struct insn *mapped)
 {
-	struct insn_detail detail;
+	struct insn_detail detail, mapped_detail;
 	struct insn insn;
 
-	if (!insn_describe(bytes, size, &insn, &detail))
+	if (!zydis_insn_describe(bytes, size, &insn, &detail))
 		say(bytes, "no instruction");
+	if (operand_map_describe(bytes, size, &insn, &mapped_detail))
+		compare_details(bytes, &mapped_detail, &detail);
+	if (!zydis_insn_decode(bytes, size, &insn))
+		say(bytes, "no instruction without its operands");
 	if (mapped->length != insn.length)
 		say(bytes, "length");
 	if (mapped->flow != insn.flow || mapped->tail_call != insn.tail_call ||
@@ -139,11 +166,14 @@ static void test_holds_the_usual(void **state)
 {
 	static const char *const usual[] = {
 		"\x48\x89\x5c\x24\x08", "\x55", "\x41\x57", "\x48\x83\xec\x28",
-		"\xe8\0\0\0\0", "\x0f\x84\0\0\0\0", "\x75\0", "\xeb\0", "\xc3", "\xcc",
+		"\xe8\0\0\0\0", "\x0f\x84\0\0\0\0", "\x75\0", "\xeb\0", "\xc3",
 		"\x48\x8d\x05\0\0\0\0", "\x48\x8b\x05\0\0\0\0", "\xff\x15\0\0\0\0",
 		"\x31\xc0", "\x0f\xb6\x00", "\x66\x90", "\x0f\x1f\x40\0",
-		"\x66\x0f\x6f\x00", "\xf2\x0f\x10\x00", "\x0f\x94\xc0", "\xff\xe0",
+		"\x0f\x94\xc0", "\xff\xe0", "\xc1\xe0\x02", "\xf7\xd8", "\x48\x98",
+		"\xcc", "\x66\x0f\x6f\x00", "\xf2\x0f\x10\x00",
 	};
+	const size_t integer_count = sizeof(usual) / sizeof(usual[0]) - 3;
+	struct insn_detail detail;
 	struct insn insn;
 
 	(void)state;
@@ -153,6 +183,8 @@ static void test_holds_the_usual(void **state)
 		/* They end in zeros, as the buffer does. */
 		strncpy((char *)bytes, usual[i], sizeof(bytes) - 1);
 		assert_true(opcode_map_decode(bytes, sizeof(bytes), &insn));
+		assert_true(operand_map_describe(bytes, sizeof(bytes), &insn, &detail) ==
+			    (i < integer_count));
 	}
 }
 
