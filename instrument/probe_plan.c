@@ -9,10 +9,7 @@
  * breaks the program. */
 static bool is_doubtful(const struct graph *graph, const struct function *function)
 {
-	const uint32_t doubt = 1u << PIN_UNKNOWN_BYTES | 1u << PIN_UNDECODED |
-			       1u << PIN_OVERLAP | 1u << PIN_READ_AS_DATA;
-
-	return function->kind == FUNCTION_BYTES || (function->pins & doubt) ||
+	return function->kind == FUNCTION_BYTES || (function->pins & PINS_UNPROBED) ||
 	       (graph_code_state(graph, function->begin) & CODE_DATA);
 }
 
@@ -79,10 +76,10 @@ enum status probe_plan_make(const struct graph *graph, const struct probe_filter
 		bool entered = ret_plan->probe_of[i] == 0;
 
 		ret_plan->probe_of[i] = -1;
-		if (is_doubtful(graph, function)) {
-			ret_plan->doubtful++;
-		} else if (function->pins & 1u << PIN_USER) {
+		if (function->pins & 1u << PIN_USER) {
 			ret_plan->pinned++;
+		} else if (is_doubtful(graph, function)) {
+			ret_plan->doubtful++;
 		} else if (!is_wanted(filter, function)) {
 			ret_plan->filtered++;
 		} else if (!entered) {

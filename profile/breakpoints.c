@@ -40,11 +40,9 @@ static bool has_word(const char *list, const char *word)
  * that mingw-w64 lays behind the code look like functions of zero bytes.) */
 static bool may_break(const struct db_function *function)
 {
-	static const enum pin_reason doubts[] = {PIN_UNKNOWN_BYTES, PIN_UNDECODED, PIN_OVERLAP,
-						 PIN_READ_AS_DATA};
-
-	for (size_t i = 0; i < sizeof(doubts) / sizeof(doubts[0]); i++)
-		if (has_word(function->pins, pin_reason_name(doubts[i])))
+	for (int i = 0; i < PIN_REASON_COUNT; i++)
+		if ((PINS_UNPROBED >> i & 1) &&
+		    has_word(function->pins, pin_reason_name((enum pin_reason)i)))
 			return false;
 	return true;
 }

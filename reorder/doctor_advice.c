@@ -25,6 +25,8 @@ const char *doctor_pin_advice(enum pin_reason reason)
 			"named by doubtful bytes: goes away with the other reasons",
 		[PIN_READ_AS_DATA] = "code reads its bytes: put data into a data section",
 		[PIN_OUTSIDE_REFERENCE] = "something leads between its instructions",
+		[PIN_POSITION_INDEXED] =
+			"an engine's own code, reached by offsets: it must stay as a whole",
 		[PIN_USER] = "named by --pin",
 	};
 

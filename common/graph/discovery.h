@@ -167,6 +167,9 @@ enum status blocks_build(struct discovery *d);
 /* Finds words and constants that may be references nobody explains. */
 void hidden_refs_add(struct discovery *d);
 
+/* Finds code that is reached by its place; references must be sorted. */
+void indexed_code_find(struct discovery *d);
+
 /* Turns doubts and facts into pins, and drops references that need no care. */
 void safety_policy_apply(struct discovery *d);
 

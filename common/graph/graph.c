@@ -315,6 +315,7 @@ static enum status run_passes(struct discovery *d)
 	if (status != STATUS_OK)
 		return status;
 	hidden_refs_add(d);
+	indexed_code_find(d);
 	safety_policy_apply(d);
 	return d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;
 }

@@ -16,6 +16,7 @@
 	X(DOUBTFUL_TARGET, "doubtful-target")     /* bytes in doubt refer to it */         \
 	X(READ_AS_DATA, "read-as-data")           /* read or written by instructions */    \
 	X(OUTSIDE_REFERENCE, "outside-reference") /* it refers to no instruction */        \
+	X(POSITION_INDEXED, "position-indexed")   /* looked up by where it stands */       \
 	X(USER, "user")                           /* the user asked for it */
 
 enum pin_reason {
@@ -24,6 +25,12 @@ enum pin_reason {
 #undef X
 	PIN_REASON_COUNT
 };
+
+/* Reasons for which code gets neither a probe nor a breakpoint: its bytes may be data, or
+ * who looks it up by its place must find it. */
+#define PINS_UNPROBED                                                                      \
+	(1u << PIN_UNKNOWN_BYTES | 1u << PIN_UNDECODED | 1u << PIN_OVERLAP |               \
+	 1u << PIN_READ_AS_DATA | 1u << PIN_POSITION_INDEXED | 1u << PIN_USER)
 
 /* The reason's name as reports show it. */
 const char *pin_reason_name(enum pin_reason reason);

@@ -41,11 +41,13 @@ static void pin_user_ranges(struct discovery *d)
 	}
 }
 
-/* Whether the function's bytes may be something else than what they seem. */
+/* Whether the function's bytes may be something else than what they seem, or may be copied
+ * or compared. */
 static bool is_doubtful(const struct function *function)
 {
 	return function->kind == FUNCTION_BYTES ||
-	       function->pins & (1u << PIN_UNDECODED | 1u << PIN_OVERLAP);
+	       function->pins & (1u << PIN_UNDECODED | 1u << PIN_OVERLAP |
+				 1u << PIN_POSITION_INDEXED);
 }
 
 static void pin_start(struct discovery *d, struct rva rva, enum pin_reason reason)

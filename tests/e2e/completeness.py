@@ -29,7 +29,8 @@ import harness
 from harness import claim, require
 
 ATTEMPTS = 4
-DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data"}
+DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
+          "position-indexed", "user"}
 OBJDUMP = "x86_64-w64-mingw32-objdump"
 PADDING = re.compile(r"(nop|xchg\s+%ax,%ax|data16|cs nop)")
 

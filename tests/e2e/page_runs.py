@@ -28,7 +28,8 @@ DLL, EXE = 'page_steps.dll', 'page_walker.exe'
 SECONDS = 120
 # Programs that throw through many frames, in folders of the fixtures.
 EXCEPTIONS = [('cxx_exceptions', 'cxx_exceptions/gcc-O2'), ('seh', 'seh/clang-O2')]
-DOUBTS = ('unknown-bytes', 'undecoded', 'overlapping-code', 'read-as-data')
+DOUBTS = ('unknown-bytes', 'undecoded', 'overlapping-code', 'read-as-data',
+          'position-indexed', 'user')
 
 
 def setUpModule():

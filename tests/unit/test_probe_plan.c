@@ -145,6 +145,29 @@ static void functions_that_references_enter(void **state)
 	release(&p);
 }
 
+/* What is looked up by where it stands, found to be so or named by the user. */
+static void code_that_must_be_left_alone(void **state)
+{
+	const enum pin_reason reasons[] = {PIN_POSITION_INDEXED, PIN_USER, PIN_CODE_CONSTANT};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		struct image_builder b;
+		struct planned p;
+		struct places at;
+
+		build_ways(&b, &at);
+		open_graph(&p, &b);
+		p.graph.functions.data[graph_function_starting(&p.graph, at.called)].pins =
+			1u << reasons[i];
+		make_plan(&p, NULL);
+		assert_consistent(&p);
+		assert_int_equal(has_probe(&p, at.called), reasons[i] == PIN_CODE_CONSTANT);
+		assert_true(has_probe(&p, at.taken));
+		release(&p);
+	}
+}
+
 /* A function that lea leads to, followed by `data` that lea leads to as well. */
 static bool data_has_probe(const void *data, size_t size, bool *ret_function_has)
 {
@@ -394,6 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_that_references_enter),
+		cmocka_unit_test(code_that_must_be_left_alone),
 		cmocka_unit_test(data_in_the_text),
 		cmocka_unit_test(exports_of_both_kinds),
 		cmocka_unit_test(code_that_is_read),
