@@ -75,6 +75,8 @@ struct discovery {
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
 	VEC(struct table_bytes) kept;    /* tables that are not written anew */
 	VEC(struct table_bytes) written_anew;
+	VEC(struct pin_range) known;     /* bytes of tables that hold no references but those
+					  * that are known, ascending, apart */
 	uint64_t flow_steps;             /* that jump_table.c may still make; 0: too many */
 	bool out_of_memory;              /* sticky: a push failed */
 };
@@ -122,9 +124,9 @@ void table_bytes_sort(struct discovery *d, struct rva begin, uint32_t size,
  * once padding is known. */
 void table_bytes_keep_padding(struct discovery *d);
 
-/* Whether a byte of [rva, rva + size) belongs to a table that is written anew: what it
- * means is known.  Valid once table_bytes_check has passed. */
-bool table_bytes_are_anew(const struct discovery *d, struct rva rva, uint32_t size);
+/* Whether [rva, rva + size) lies in tables that hold no references but those that are
+ * known.  Valid once table_bytes_check has passed. */
+bool table_bytes_are_known(const struct discovery *d, struct rva rva, uint32_t size);
 
 /* Pins what refers from where a table stands, once references and functions are
  * known.  MALFORMED when tables share bytes in a way that no pin can save. */

@@ -191,6 +191,8 @@ static enum status read_tables(struct discovery *d)
 		status = debug_directory_read(d->image, &tables->debug, d->diag);
 	if (status == STATUS_OK)
 		status = pseudo_relocs_read(d->image, &tables->pseudo, d->diag);
+	if (status == STATUS_OK)
+		status = resource_tree_read(d->image, &tables->resources, d->diag);
 	return status;
 }
 
@@ -251,6 +253,7 @@ static void discovery_release(struct discovery *d)
 	vec_release(&d->data_labels);
 	vec_release(&d->kept);
 	vec_release(&d->written_anew);
+	vec_release(&d->known);
 }
 
 /* Decodes what lies between; true when there was some. */

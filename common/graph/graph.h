@@ -27,6 +27,7 @@
 #include "pe/load_config.h"
 #include "pe/pseudo_relocs.h"
 #include "pe/relocations.h"
+#include "pe/resource_tree.h"
 #include "pe/tls.h"
 #include "pe/unwind_info.h"
 #include "pe/volatile_metadata.h"
@@ -153,6 +154,7 @@ struct image_tables {
 	struct coff_symbols symbols;
 	struct debug_directory debug;
 	struct pseudo_relocs pseudo;
+	struct resource_tree resources;
 };
 
 struct graph {

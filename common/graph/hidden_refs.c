@@ -47,7 +47,7 @@ static void scan_section(struct discovery *d, const struct section *section)
 
 		if (starts_function(d, word) &&
 		    !explained(d->graph, rva_add(section->rva, i), &at) &&
-		    !table_bytes_are_anew(d, rva_add(section->rva, i), 4))
+		    !table_bytes_are_known(d, rva_add(section->rva, i), 4))
 			discovery_doubt(d, rva_of(word), PIN_HIDDEN_REFERENCE);
 	}
 }

@@ -12,14 +12,15 @@
  * reference keeps its value.  Where tables stand in the text (linkers can merge
  * sections), their bytes are no code, and no padding.
  *
- * The list is short of the handler data and resources: nothing reads their bytes
- * again, so that it is enough that no step changes them unproven.
+ * The list is short of resources' data: nothing reads their bytes again, so that it is
+ * enough that no step changes them unproven.
  *
  * Cost: a few comparisons for each name and each row of the function table.
  */
 #include <string.h>
 
 #include "graph/discovery.h"
+#include "pe/spare_exports.h"
 
 enum {
 	EXPORT_DIRECTORY_BYTES = 40,
@@ -135,6 +136,20 @@ static void add_exports(struct discovery *d)
 	for (uint32_t i = 0; i < exports->count; i++)
 		if (exports->data[i].forwarder)
 			keep_string(d, exports->data[i].target);
+}
+
+static void add_spare_exports(struct discovery *d)
+{
+	struct rva from = rva_add(d->image->directories[DIRECTORY_EXPORT].rva, RVA_BYTES);
+	struct spare_exports spare;
+
+	while (spare_exports_next(d->image, &from, &spare)) {
+		struct rva behind = rva_add(spare.addresses, RVA_BYTES * spare.count);
+
+		table_bytes_keep(d, spare.begin, EXPORT_DIRECTORY_BYTES);
+		table_bytes_hold(d, spare.addresses, RVA_BYTES * spare.count, RVA_BYTES);
+		table_bytes_keep(d, behind, spare.begin.v + spare.size - behind.v);
+	}
 }
 
 static void add_imports(struct discovery *d)
@@ -291,6 +306,7 @@ void table_bytes_add(struct discovery *d)
 
 	write_anew(d, rva_of(0), image->headers.size_of_headers);
 	add_exports(d);
+	add_spare_exports(d);
 	add_imports(d);
 	add_delay_imports(d);
 	add_debug(d);
@@ -304,6 +320,9 @@ void table_bytes_add(struct discovery *d)
 	for (uint32_t i = 0; i < tables->pseudo.count; i++)
 		table_bytes_hold(d, tables->pseudo.data[i].site, PSEUDO_RELOC_BYTES,
 				 RVA_BYTES);
+	for (uint32_t i = 0; i < tables->resources.count; i++)
+		table_bytes_keep(d, tables->resources.parts[i].begin,
+				 tables->resources.parts[i].size);
 	if (relocs->rva.v)
 		write_anew(d, relocs->rva, relocs->size);
 }
@@ -378,9 +397,60 @@ static const struct table_bytes *anew_at(const struct discovery *d, struct rva b
 		       : NULL;
 }
 
-bool table_bytes_are_anew(const struct discovery *d, struct rva rva, uint32_t size)
+bool table_bytes_are_known(const struct discovery *d, struct rva rva, uint32_t size)
 {
-	return anew_at(d, rva, size) != NULL;
+	uint32_t low = 0, high = d->known.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (d->known.data[middle].begin.v <= rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && rva.v + size <= d->known.data[low - 1].end.v;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct pin_range *x = a, *y = b;
+
+	return (x->begin.v > y->begin.v) - (x->begin.v < y->begin.v);
+}
+
+/* All tables but those whose fields may be references: a field that discovery has passed
+ * over (of unwind information that no function has) is not known.  Those that touch are
+ * one. */
+static void join_known(struct discovery *d)
+{
+	uint32_t count = 0;
+	bool ok = vec_reserve(&d->known, (size_t)d->kept.len + d->written_anew.len + 1);
+
+	if (!ok) {
+		d->out_of_memory = true;
+		return;
+	}
+	for (uint32_t i = 0; i < d->kept.len + d->written_anew.len; i++) {
+		const struct table_bytes *bytes =
+			i < d->kept.len ? &d->kept.data[i]
+					: &d->written_anew.data[i - d->kept.len];
+
+		if (bytes->use != TABLE_FIELDS)
+			d->known.data[d->known.len++] = (struct pin_range){
+				bytes->begin, rva_add(bytes->begin, bytes->size)};
+	}
+	if (d->known.len)
+		qsort(d->known.data, d->known.len, sizeof(*d->known.data), compare_ranges);
+	for (uint32_t i = 0; i < d->known.len; i++) {
+		struct pin_range range = d->known.data[i], *last = &d->known.data[count - 1];
+
+		if (count == 0 || range.begin.v > last->end.v)
+			d->known.data[count++] = range;
+		else if (range.end.v > last->end.v)
+			last->end = range.end;
+	}
+	d->known.len = count;
 }
 
 static enum status check_written_anew(struct discovery *d)
@@ -528,6 +598,7 @@ enum status table_bytes_check(struct discovery *d)
 	}
 	for (uint32_t i = 0; status == STATUS_OK && i < d->written_anew.len; i++)
 		pin_code(d, &d->written_anew.data[i]);
+	join_known(d);
 	if (status == STATUS_OK)
 		status = check_refs(d);
 	return status == STATUS_OK ? check_relocs(d) : status;

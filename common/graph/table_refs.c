@@ -5,6 +5,7 @@
  * function, the address of a label (GCC's computed goto).
  */
 #include "graph/discovery.h"
+#include "pe/spare_exports.h"
 
 static bool in_function_table(const struct discovery *d, struct rva rva)
 {
@@ -199,6 +200,25 @@ static void add_exports(struct discovery *d)
 				    REF_RVA, 4, false);
 }
 
+/* Nobody enters by them: words that mean functions, and no more. */
+static void add_spare_exports(struct discovery *d)
+{
+	struct rva from = rva_add(d->image->directories[DIRECTORY_EXPORT].rva, 4);
+	struct spare_exports spare;
+
+	while (spare_exports_next(d->image, &from, &spare))
+		for (uint32_t i = 0; i < spare.count; i++) {
+			struct ref ref = {.site = rva_add(spare.addresses, 4 * i),
+					  .kind = REF_RVA,
+					  .size = 4};
+			const uint8_t *word = image_bytes(d->image, ref.site, 4);
+
+			ref.target = rva_of(load_u32(word));
+			if (discovery_range(d, ref.target))
+				discovery_ref(d, ref);
+		}
+}
+
 static void add_pseudo_relocs(struct discovery *d)
 {
 	const struct pseudo_relocs *pseudo = &d->graph->tables.pseudo;
@@ -253,6 +273,7 @@ enum status table_refs_add(struct discovery *d)
 	add_relocated_pointers(d);
 	enter_tls_callbacks(d);
 	add_exports(d);
+	add_spare_exports(d);
 	add_guard_table(d, &config->functions);
 	add_guard_table(d, &config->long_jumps);
 	add_guard_table(d, &config->eh_continuations);
