@@ -2,7 +2,8 @@
  *
  * Each executable section is laid out for itself (placement_exchange.c), so that a
  * block stays in its section; only what finds no room goes into a section that is
- * added at the end of the image.  The result is proven (placement_check.c) before it
+ * added at the end of the image.  The pageable code of a driver may not go there: when
+ * some of a section finds no room, the whole section stays as it was.  The result is proven (placement_check.c) before it
  * is handed out.
  *
  * docs/placement.md describes the method for readers of reports.
@@ -15,6 +16,7 @@
 
 #include "layout/placement_check.h"
 #include "layout/placement_exchange.h"
+#include "pe/image_kind.h"
 
 /* PE images end below 2 GiB (PE/COFF specification, "Optional Header", on
  * ImageBase and PE32+). */
@@ -65,6 +67,29 @@ static enum status plan_init(struct placement_plan *plan, const struct graph *gr
 	return STATUS_OK;
 }
 
+/* Whether the section's blocks may not go into another one. */
+static bool is_bound(const struct graph *graph, bool driver, struct rva rva)
+{
+	const struct section *section = image_section_at(graph->image, rva);
+
+	return driver && section && section_is_pageable(section);
+}
+
+/* Puts the area's blocks back where they stood when any of them has no place. */
+static void keep_whole(struct placement_area *area)
+{
+	struct placement_plan *plan = area->plan;
+	bool waits = false;
+
+	for (uint32_t id = area->first_block; id < area->end_block; id++)
+		waits |= plan->states[id] == BLOCK_WAITING;
+	for (uint32_t id = area->first_block; waits && id < area->end_block; id++) {
+		plan->begins[id] = plan->graph->blocks.data[id].begin;
+		plan->states[id] = plan->graph->blocks.data[id].pins ? BLOCK_PINNED
+								     : BLOCK_COLD;
+	}
+}
+
 static enum status exchange_area(struct placement_area *area, const struct order *order,
 				 struct diag *diag)
 {
@@ -88,6 +113,7 @@ static enum status exchange(struct placement_plan *plan, const struct order *ord
 			    struct diag *diag)
 {
 	const struct graph *graph = plan->graph;
+	bool driver = image_kind_of(graph->image) == IMAGE_DRIVER;
 	uint32_t block = 0;
 	enum status status = STATUS_OK;
 
@@ -99,6 +125,8 @@ static enum status exchange(struct placement_plan *plan, const struct order *ord
 			break;
 		block = area.end_block;
 		status = exchange_area(&area, order, diag);
+		if (status == STATUS_OK && is_bound(graph, driver, graph->ranges[i].begin))
+			keep_whole(&area);
 		placement_area_release(&area);
 	}
 	return status;
@@ -109,13 +137,15 @@ static enum status append(struct placement_plan *plan, const block_list *sequenc
 			  struct layout *layout, struct diag *diag)
 {
 	struct rva begin = layout_end_of_image(plan->graph->image);
+	bool driver = image_kind_of(plan->graph->image) == IMAGE_DRIVER;
 	uint64_t at = begin.v;
 
 	for (uint32_t i = 0; i < sequence->len; i++) {
 		uint32_t id = sequence->data[i];
 		const struct block *block = &plan->graph->blocks.data[id];
 
-		if (plan->states[id] != BLOCK_WAITING)
+		if (plan->states[id] != BLOCK_WAITING ||
+		    is_bound(plan->graph, driver, block->begin))
 			continue;
 		at += (block->begin.v - at) % PLACEMENT_ALIGNMENT;
 		if (at + block->size > IMAGE_LIMIT)

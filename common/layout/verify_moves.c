@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "layout/placement.h"
+#include "pe/image_kind.h"
 
 enum { PAGE_SHIFT = 12 };
 
@@ -99,6 +100,25 @@ static enum status check_arrivals(struct verifier *v)
 		    arrival_end(v, i) - section->rva.v > verify_data_size(section))
 			return diag_fail_at(v->diag, STATUS_VERIFY, to,
 					    "a block has moved out of the code sections");
+	}
+	return STATUS_OK;
+}
+
+/* Code of a driver stays in its section, or goes into one that is new: others are paged
+ * out, or thrown away.  Pageable code does not even that. */
+static enum status check_driver_sections(struct verifier *v)
+{
+	if (image_kind_of(v->old_image) != IMAGE_DRIVER)
+		return STATUS_OK;
+	for (uint32_t i = 0; i < v->move_count; i++) {
+		const struct move *move = &v->by_from[i];
+		const struct section *from = image_section_at(v->old_image, move->from);
+		bool stays = image_section_at(v->old_image, move->to) == from;
+		bool is_new = move->to.v >= v->span;
+
+		if (!stays && (!is_new || !from || section_is_pageable(from)))
+			return diag_fail_at(v->diag, STATUS_VERIFY, move->to,
+					    "code of a driver has left its section");
 	}
 	return STATUS_OK;
 }
@@ -288,8 +308,8 @@ static enum status find_holes(struct verifier *v)
 enum status verify_moves(struct verifier *v, const struct move *moves, uint32_t count)
 {
 	static enum status (*const steps[])(struct verifier *) = {
-		check_blocks, check_arrivals, check_unmoved,
-		index_pages,  make_segments,  find_holes,
+		check_blocks,  check_arrivals, check_driver_sections, check_unmoved, index_pages,
+		make_segments, find_holes,
 	};
 	enum status status = take_moves(v, moves, count);
 

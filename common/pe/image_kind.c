@@ -62,6 +62,11 @@ enum image_kind image_kind_of(const struct image *image)
 	}
 }
 
+bool section_is_pageable(const struct section *section)
+{
+	return strncmp(section->name, "PAGE", 4) == 0;
+}
+
 const char *image_kind_name(enum image_kind kind)
 {
 	static const char *const names[] = {

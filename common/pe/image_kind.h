@@ -18,6 +18,11 @@ enum image_kind {
 /* By its subsystem and by what it imports. */
 enum image_kind image_kind_of(const struct image *image);
 
+/* Whether code in this section of a driver must stay in it: the kernel pages sections of
+ * such names out, and a driver locks one of them in memory as a whole before it calls what
+ * must not be paged (Microsoft Learn, "Making Drivers Pageable"). */
+bool section_is_pageable(const struct section *section);
+
 /* "DLL", "driver", ... */
 const char *image_kind_name(enum image_kind kind);
 

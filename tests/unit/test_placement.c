@@ -292,6 +292,53 @@ static void exchange_adds_a_section_for_what_is_left(void **state)
 	made_graph_release(&made);
 }
 
+/* The same blocks in a driver's pageable section, and the same again in one that stays in
+ * memory: what finds no room there may go behind the image, here the section stays. */
+static void pageable_code_of_a_driver_stays_in_its_section(void **state)
+{
+	struct section sections[] = {
+		{.name = "PAGEdata", .rva = {0x1000}, .virtual_size = 0x3000},
+		{.name = ".text", .rva = {0x4000}, .virtual_size = 0x3000},
+	};
+	struct made_graph made;
+	struct order order = {0};
+	struct layout layout;
+
+	(void)state;
+	made_graph_init(&made);
+	made.image.headers.subsystem = 1; /* native, without imports */
+	made.image.sections = sections;
+	made.image.section_count = 2;
+	for (uint32_t s = 0x1000; s <= 0x4000; s += 0x3000) {
+		made_graph_section(&made, s, 0x3000);
+		made_graph_block(&made, s, 0x1000, false, NULL);
+		for (uint32_t i = 0x1000; i <= 0x2000; i += 0x1000) {
+			order_add(&order, made_graph_block(&made, s + i, 0x800, false, NULL));
+			made_graph_block(&made, s + i + 0x800, 0x800, true, NULL);
+		}
+	}
+	place(&made, &order, PLACEMENT_EXCHANGE, &layout);
+	for (uint32_t id = 0; id < 5; id++)
+		assert_int_equal(layout.begins[id].v, made.graph.blocks.data[id].begin.v);
+	assert_int_equal(layout.begins[5].v, 0x7000);
+	assert_int_equal(layout.moved, 3);
+	layout_release(&layout);
+	place(&made, &order, PLACEMENT_APPEND, &layout);
+	assert_int_equal(layout.begins[1].v, 0x2000);
+	assert_int_equal(layout.begins[3].v, 0x3000);
+	assert_int_equal(layout.begins[6].v, 0x7000);
+	assert_int_equal(layout.moved, 2);
+	layout_release(&layout);
+
+	/* A program may have sections of that name. */
+	made.image.headers.subsystem = 3;
+	place(&made, &order, PLACEMENT_APPEND, &layout);
+	assert_int_equal(layout.moved, 4);
+	layout_release(&layout);
+	order_release(&order);
+	made_graph_release(&made);
+}
+
 static void append_keeps_sequence_and_alignment(void **state)
 {
 	struct made_graph made;
@@ -598,6 +645,7 @@ int main(void)
 		cmocka_unit_test(exchange_avoids_pinned_cold_code),
 		cmocka_unit_test(exchange_leaves_large_cold_blocks),
 		cmocka_unit_test(exchange_adds_a_section_for_what_is_left),
+		cmocka_unit_test(pageable_code_of_a_driver_stays_in_its_section),
 		cmocka_unit_test(append_keeps_sequence_and_alignment),
 		cmocka_unit_test(append_refuses_an_image_that_ends_too_high),
 		cmocka_unit_test(end_of_image_is_aligned),

@@ -970,6 +970,28 @@ static void test_finds_a_pinned_block_that_moved(void **state)
 }
 
 /* The order of the moves does not matter, and one that moves nothing is none. */
+/* The output of a program is judged as that of a driver. */
+static void test_keeps_code_of_drivers_in_its_section(void **state)
+{
+	struct trial t;
+	struct verify_report report;
+	struct diag diag;
+
+	(void)state;
+	open_original(&t);
+	relink_one(&t, t.full.leaf, PLACEMENT_APPEND);
+	expect_ok(&t, &report);
+	/* Into a new section: only what is not pageable. */
+	t.image.headers.subsystem = 1;
+	t.image.import_count = 0;
+	assert_int_equal(verify(&t, &report, &diag), STATUS_VERIFY);
+	assert_string_not_equal(diag.message, "code of a driver has left its section");
+	strcpy(t.image.sections[0].name, "PAGE");
+	assert_int_equal(verify(&t, &report, &diag), STATUS_VERIFY);
+	assert_string_equal(diag.message, "code of a driver has left its section");
+	close_trial(&t);
+}
+
 static void test_accepts_any_sequence_of_moves(void **state)
 {
 	struct verify_report report;
@@ -1002,6 +1024,7 @@ int main(void)
 		cmocka_unit_test(test_sees_every_byte),
 		cmocka_unit_test(test_distrusts_the_claim),
 		cmocka_unit_test(test_finds_a_pinned_block_that_moved),
+		cmocka_unit_test(test_keeps_code_of_drivers_in_its_section),
 		cmocka_unit_test(test_accepts_any_sequence_of_moves),
 	};
 
