@@ -9,8 +9,10 @@
  */
 #include "graph/graph.h"
 
+#include <stddef.h>
 #include <string.h>
 
+#include "base/key_sort.h"
 #include "graph/discovery.h"
 
 /* How often a pass is run again because there is more to see.  Compilers' code needs a
@@ -207,6 +209,17 @@ static int compare_refs(const void *a, const void *b)
 	return (int)x->kind - (int)y->kind;
 }
 
+/* Sorts those that share a site; there are few. */
+static void sort_same_sites(struct ref *refs, uint32_t count)
+{
+	for (uint32_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && refs[end].site.v == refs[i].site.v; end++)
+			;
+		if (end > i + 1)
+			qsort(refs + i, end - i, sizeof(*refs), compare_refs);
+	}
+}
+
 static bool agree(const struct ref *a, const struct ref *b)
 {
 	return a->site.v == b->site.v && a->size == b->size && a->kind == b->kind &&
@@ -220,9 +233,12 @@ static void sort_refs(struct discovery *d)
 	struct graph *graph = d->graph;
 	uint32_t kept = 0;
 
-	if (graph->refs.len == 0)
+	if (!key_sort(graph->refs.data, graph->refs.len, sizeof(*graph->refs.data),
+		      offsetof(struct ref, site) + offsetof(struct rva, v))) {
+		d->out_of_memory = true;
 		return;
-	qsort(graph->refs.data, graph->refs.len, sizeof(*graph->refs.data), compare_refs);
+	}
+	sort_same_sites(graph->refs.data, graph->refs.len);
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		struct ref *ref = &graph->refs.data[i];
 		struct ref *last = kept ? &graph->refs.data[kept - 1] : NULL;
@@ -285,6 +301,29 @@ static void find_code(struct discovery *d)
 	while (find_more(d) && ++round < FIND_ROUNDS);
 }
 
+/* Functions are looked up for each reference, several times. */
+static void index_functions(struct discovery *d)
+{
+	struct graph *graph = d->graph;
+	uint32_t count = graph->functions.len, next = 0, pages;
+
+	if (count == 0)
+		return;
+	pages = (graph->functions.data[count - 1].begin.v >> FUNCTION_PAGE_SHIFT) + 2;
+	graph->function_pages = arena_array(&d->image->arena, pages, sizeof(uint32_t));
+	if (!graph->function_pages) {
+		d->out_of_memory = true;
+		return;
+	}
+	graph->function_page_count = pages;
+	for (uint32_t page = 0; page < pages; page++) {
+		while (next < count && graph->functions.data[next].begin.v >>
+					       FUNCTION_PAGE_SHIFT < page)
+			next++;
+		graph->function_pages[page] = next;
+	}
+}
+
 static enum status run_passes(struct discovery *d)
 {
 	enum status status = add_ranges(d);
@@ -306,6 +345,8 @@ static enum status run_passes(struct discovery *d)
 	/* What moves as one. */
 	if (!d->out_of_memory)
 		status = functions_build(d);
+	if (status == STATUS_OK && !d->out_of_memory)
+		index_functions(d);
 	if (status == STATUS_OK && !d->out_of_memory)
 		jump_tables_prove(d);
 	if (status == STATUS_OK && !d->out_of_memory)
@@ -372,8 +413,13 @@ uint32_t graph_block_at(const struct graph *graph, struct rva rva)
 
 uint32_t graph_function_from(const struct graph *graph, struct rva rva)
 {
-	uint32_t low = 0, high = graph->functions.len;
+	uint32_t low = 0, high = graph->functions.len, page = rva.v >> FUNCTION_PAGE_SHIFT;
 
+	if (page + 1 < graph->function_page_count) {
+		/* The last one before the page may reach into it. */
+		low = graph->function_pages[page] - (graph->function_pages[page] > 0);
+		high = graph->function_pages[page + 1];
+	}
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		const struct function *function = &graph->functions.data[middle];

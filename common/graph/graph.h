@@ -157,6 +157,8 @@ struct image_tables {
 	struct resource_tree resources;
 };
 
+enum { FUNCTION_PAGE_SHIFT = 10 /* of a page in struct graph's index, 1 KiB */ };
+
 struct graph {
 	struct image *image; /* borrowed; must outlive the graph */
 	struct image_tables tables;
@@ -168,6 +170,9 @@ struct graph {
 	VEC(struct jump_table) jump_tables;
 	VEC(struct state_map) state_maps;    /* ascending */
 	VEC(struct handler_use) handlers;    /* by handler, users of the same data together */
+	uint32_t *function_pages; /* by page: how many functions begin before it; NULL in a
+				   * graph that discovery has not made */
+	uint32_t function_page_count;
 	uint32_t decoded; /* instructions, for statistics */
 	struct rva behind; /* the lowest address that code or a table refers to behind where
 			    * one more section would begin; 0 when there is none */

@@ -2,7 +2,11 @@
  * from block to block until nothing changes.  jump_table.c tells the whole way. */
 #include "graph/jump_solver.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/key_sort.h"
 
 enum {
 	TABLE_LIMIT = 65536, /* entries; none met comes near */
@@ -45,11 +49,7 @@ static int compare_rvas(const void *a, const void *b)
 
 void rvas_sort(struct rva *rvas, uint32_t count)
 {
-	uint32_t i = 1;
-
-	while (i < count && rvas[i - 1].v <= rvas[i].v)
-		i++;
-	if (i < count)
+	if (!key_sort(rvas, count, sizeof(*rvas), offsetof(struct rva, v)))
 		qsort(rvas, count, sizeof(*rvas), compare_rvas);
 }
 

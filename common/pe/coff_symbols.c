@@ -5,8 +5,10 @@
  */
 #include "pe/coff_symbols.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "base/key_sort.h"
 
 enum {
 	SYMBOL_VALUE = 8,
@@ -142,15 +144,6 @@ static enum status read_symbols(const struct symbol_table *table,
 	return STATUS_OK;
 }
 
-static int compare_symbols(const void *a, const void *b)
-{
-	const struct coff_symbol *x = a, *y = b;
-
-	if (x->rva.v != y->rva.v)
-		return x->rva.v < y->rva.v ? -1 : 1;
-	return (x->value.v > y->value.v) - (x->value.v < y->value.v);
-}
-
 enum status coff_symbols_read(struct image *image, struct coff_symbols *ret_symbols,
 			      struct diag *diag)
 {
@@ -172,7 +165,10 @@ enum status coff_symbols_read(struct image *image, struct coff_symbols *ret_symb
 	status = read_symbols(&table, &symbols, diag);
 	if (status != STATUS_OK)
 		return status;
-	qsort(symbols.data, symbols.count, sizeof(*symbols.data), compare_symbols);
+	/* By address; those of one address as the table has them. */
+	if (!key_sort(symbols.data, symbols.count, sizeof(*symbols.data),
+		      offsetof(struct coff_symbol, rva) + offsetof(struct rva, v)))
+		return diag_no_memory(diag);
 	*ret_symbols = symbols;
 	return STATUS_OK;
 }

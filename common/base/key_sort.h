@@ -1,0 +1,14 @@
+/* Sorting large arrays by a 32-bit key. */
+#ifndef APPULSE_BASE_KEY_SORT_H
+#define APPULSE_BASE_KEY_SORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sorts `count` items of `stride` bytes by the 32-bit number, in the machine's byte
+ * order, that stands `offset` bytes from the begin of each.  Items with equal keys keep
+ * their sequence.  False, with the items as they were, when memory is out. */
+bool key_sort(void *items, uint32_t count, size_t stride, size_t offset);
+
+#endif

@@ -1,0 +1,90 @@
+/* Sorting by key, against counting how many come before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/key_sort.h"
+
+struct item {
+	uint16_t before;
+	uint32_t key;
+	uint32_t number; /* as it was made */
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+/* Each item stands behind all with a smaller key, and all older ones with the same. */
+static void check_sorted(const struct item *items, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		assert_true(items[i - 1].key <= items[i].key);
+		if (items[i - 1].key == items[i].key)
+			assert_true(items[i - 1].number < items[i].number);
+		assert_int_equal(items[i].before, items[i].number % 60000);
+	}
+}
+
+/* Keys below `limit`; the numbers say that no item was lost. */
+static void try_random(uint32_t count, uint64_t limit)
+{
+	struct item *items = calloc(count + 1, sizeof(*items));
+	uint8_t *seen = calloc(count + 1, 1);
+	uint64_t random = count + limit;
+
+	assert_non_null(items);
+	assert_non_null(seen);
+	for (uint32_t i = 0; i < count; i++)
+		items[i] = (struct item){(uint16_t)(i % 60000),
+					 (uint32_t)(next_random(&random) * 3 % limit), i};
+	items[count].number = 0x5a5a;
+	assert_true(key_sort(items, count, sizeof(*items), offsetof(struct item, key)));
+	check_sorted(items, count);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(items[i].number < count);
+		assert_false(seen[items[i].number]++);
+	}
+	assert_int_equal(items[count].number, 0x5a5a);
+	free(seen);
+	free(items);
+}
+
+static void test_random_keys(void **state)
+{
+	static const uint64_t limits[] = {1, 2, 100, 5000, 1 << 22, UINT32_MAX + 1ull};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		for (uint32_t count = 0; count < 80; count++)
+			try_random(count, limits[i]);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		try_random(100000, limits[i]);
+}
+
+static void test_plain_numbers(void **state)
+{
+	uint32_t numbers[] = {UINT32_MAX, 0, 0x80000000, 0x7fffffff, 1, 0x00400000, 0x800};
+	const uint32_t sorted[] = {0, 1, 0x800, 0x00400000, 0x7fffffff, 0x80000000, UINT32_MAX};
+
+	(void)state;
+	assert_true(key_sort(numbers, 7, sizeof(numbers[0]), 0));
+	assert_memory_equal(numbers, sorted, sizeof(sorted));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_plain_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
