@@ -3,7 +3,8 @@
  * A jump into the middle of another function stays in its family; so does one to the
  * begin of a function that is never called and whose address nobody takes: either a
  * cold part, or a function that is reached by tail calls only, which cannot be told
- * apart and does no harm.  A part that only the table of a jump leads to has no
+ * apart and does no harm.  So do chained rows of the function table (MSVC lays most of its
+ * functions in several).  A part that only the table of a jump leads to has no
  * reference at all when that table is not understood.  Such functions are dead in most
  * cases and cost nothing to pin.
  */
@@ -86,6 +87,58 @@ static void add_branch(struct function_families *families, const struct discover
 	mark_entered(d, target);
 }
 
+/* A chained row of the function table is a part of the function that it is chained to:
+ * the unwinder takes its frame for that one's.  So it is no case of another's jump. */
+static void add_chained(struct function_families *families, const struct discovery *d,
+			uint32_t id)
+{
+	const struct function *part = &d->graph->functions.data[id];
+	const struct runtime_function *row = discovery_table_entry(d, part->begin);
+	struct unwind_info info;
+	uint32_t whole;
+
+	if (!row || unwind_info_read(d->image, row->unwind, &info, NULL) != STATUS_OK ||
+	    !(info.flags & UNWIND_CHAININFO))
+		return;
+	whole = graph_function_starting(d->graph, info.chained.begin);
+	if (whole == NO_FUNCTION || whole == id)
+		return;
+	families->members[id].referred_to = true;
+	families->members[whole].chained++;
+	unite(families, whole, id);
+}
+
+/* Whether data leads to the function in other ways than by its own rows and those that
+ * are chained to it: exception data leads to funclets so. */
+static bool is_described(const struct function_families *families, uint32_t id)
+{
+	const struct family_member *member = &families->members[id];
+
+	return member->described > member->chained;
+}
+
+/* Rows of the function table and volatile accesses say something of an instruction
+ * without leading there. */
+static bool leads_nowhere(const struct discovery *d, struct rva site)
+{
+	const struct function_table *rows = &d->graph->tables.functions;
+	const struct volatile_metadata *volatiles = &d->graph->tables.volatiles;
+
+	return (rows->count && rva_in(site, rows->data[0].site,
+				      rows->count * RUNTIME_FUNCTION_BYTES)) ||
+	       rva_in(site, volatiles->accesses,
+		      volatiles->access_count * VOLATILE_ACCESS_BYTES);
+}
+
+static void add_description(struct function_families *families, const struct discovery *d,
+			    const struct ref *ref)
+{
+	uint32_t to = graph_function_starting(d->graph, ref->target);
+
+	if (to != NO_FUNCTION && !leads_nowhere(d, ref->site))
+		families->members[to].described++;
+}
+
 bool function_families_init(struct function_families *families, struct discovery *d)
 {
 	const struct graph *graph = d->graph;
@@ -96,12 +149,19 @@ bool function_families_init(struct function_families *families, struct discovery
 		return false;
 	for (uint32_t i = 0; i < families->count; i++)
 		families->members[i].parent = i;
+	for (uint32_t i = 0; i < families->count; i++)
+		if (graph->functions.data[i].kind == FUNCTION_CHAINED)
+			add_chained(families, d, i);
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		const struct ref *ref = &graph->refs.data[i];
 
 		if (ref->enters && (ref->kind != REF_BRANCH || is_call(d, ref)))
 			add_entry(families, d, ref);
+		else if (ref->kind == REF_RVA)
+			add_description(families, d, ref);
 	}
+	for (uint32_t i = 0; i < families->count; i++)
+		families->members[i].referred_to |= is_described(families, i);
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		const struct ref *ref = &graph->refs.data[i];
 

@@ -14,6 +14,9 @@ struct family_member {
 	bool called;      /* entered as the calling convention says: called, its address
 	                   * taken, or exported */
 	bool referred_to; /* something leads to it, as far as is known */
+	/* Fields of tables with its RVA that nobody enters it by; and how many of them are
+	 * those of rows chained to it. */
+	uint32_t described, chained;
 	bool unsolved;    /* it has a computed jump that is not understood */
 };
 
