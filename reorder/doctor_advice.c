@@ -5,28 +5,22 @@
 
 const char *doctor_pin_advice(enum pin_reason reason)
 {
+	static const char report[] = "send in compiler and version, it can be learnt";
+	static const char in_text[] = "move data out of the code, in assembly mostly";
+	static const char odd[] = "odd code, best left alone";
 	static const char *const advice[PIN_REASON_COUNT] = {
-		[PIN_UNKNOWN_BYTES] =
-			"data among code: put it into a data section, in assembly most of all",
-		[PIN_UNDECODED] =
-			"data among code, or instructions that this version does not know",
-		[PIN_OVERLAP] = "code enters an instruction's middle: leave it as it is",
-		[PIN_UNSOLVED_JUMP] =
-			"a switch of unknown form: name compiler and version in a report",
-		[PIN_TABLE_CONFLICT] =
-			"a switch of unknown form: name compiler and version in a report",
-		[PIN_UNKNOWN_HANDLER] =
-			"exception data of unknown form: name compiler and version in a report",
-		[PIN_HIDDEN_REFERENCE] =
-			"mostly chance; a private table of RVAs in data would be the reason",
-		[PIN_CODE_CONSTANT] =
-			"mostly chance: link the objects in another order if it hurts",
-		[PIN_DOUBTFUL_TARGET] =
-			"named by doubtful bytes: goes away with the other reasons",
-		[PIN_READ_AS_DATA] = "code reads its bytes: put data into a data section",
-		[PIN_OUTSIDE_REFERENCE] = "something leads between its instructions",
-		[PIN_POSITION_INDEXED] =
-			"an engine's own code, reached by offsets: it must stay as a whole",
+		[PIN_UNKNOWN_BYTES] = in_text,
+		[PIN_UNDECODED] = "data in the code, or very new instructions",
+		[PIN_OVERLAP] = odd,
+		[PIN_UNSOLVED_JUMP] = report,
+		[PIN_TABLE_CONFLICT] = report,
+		[PIN_UNKNOWN_HANDLER] = report,
+		[PIN_HIDDEN_REFERENCE] = "mostly chance; or a private table of RVAs",
+		[PIN_CODE_CONSTANT] = "mostly chance; link in another order",
+		[PIN_DOUBTFUL_TARGET] = "goes away with the other reasons",
+		[PIN_READ_AS_DATA] = in_text,
+		[PIN_OUTSIDE_REFERENCE] = odd,
+		[PIN_POSITION_INDEXED] = "an engine's own code, stays whole",
 		[PIN_USER] = "named by --pin",
 	};
 

@@ -75,6 +75,15 @@ static bool walk_all(struct exception_pass *pass, walk_function walk,
 	return valid;
 }
 
+/* Whether all users' data may be that form's empty one, which means nothing.  A scope
+ * table may be empty (observed: clang 14 with -fasync-exceptions), but not that of every
+ * user. */
+static bool says_nothing(enum handler_form form, const struct handler_user *users,
+			 uint32_t count)
+{
+	return form == HANDLER_SCOPES && users[count - 1].word == 0;
+}
+
 /* The one form that every user's data has. */
 static enum handler_form classify(struct exception_pass *pass,
 				  const struct handler_user *users, uint32_t count)
@@ -85,7 +94,8 @@ static enum handler_form classify(struct exception_pass *pass,
 	if (!exception_pass_is_code(pass, users->handler))
 		return HANDLER_UNKNOWN;
 	for (unsigned form = 0; form < HANDLER_FORM_COUNT; form++) {
-		if (!walks[form] || !walk_all(pass, walks[form], users, count))
+		if (!walks[form] || says_nothing((enum handler_form)form, users, count) ||
+		    !walk_all(pass, walks[form], users, count))
 			continue;
 		if (found != HANDLER_UNKNOWN)
 			return HANDLER_UNKNOWN;

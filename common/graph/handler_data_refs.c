@@ -57,10 +57,8 @@ bool scope_table_walk(struct exception_pass *pass, const struct handler_user *us
 		bool shared = i > 0 && users[i].data.v == users[i - 1].data.v;
 		struct scope_table table;
 
-		/* No compiler writes an empty one. */
 		if (scope_table_read(pass->d->image, &pass->scratch, users[i].data, &table,
 				     NULL) != STATUS_OK ||
-		    table.count == 0 ||
 		    !exception_pass_spend(pass,
 					  4 + (uint64_t)SCOPE_RECORD_BYTES * table.count))
 			return false;
