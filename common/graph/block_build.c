@@ -78,7 +78,8 @@ static void join_by_flow(struct discovery *d, bool *joined, bool *guarded)
 		uint32_t begin = f->begin.v - range->begin.v, end = begin + f->size;
 		bool more = i + 1 < graph->functions.len &&
 			    rva_in(f[1].begin, range->begin, range->size);
-		bool adjacent = more && f[1].begin.v == f->begin.v + f->size;
+		uint32_t hash = more ? guard_hash_before(d, f[1].begin) : 0;
+		bool adjacent = more && f[1].begin.v - hash == f->begin.v + f->size;
 		enum ending ending;
 
 		if (f->kind == FUNCTION_BYTES)
@@ -143,7 +144,8 @@ static void make_blocks(struct discovery *d, const bool *joined, const bool *gua
 	struct graph *graph = d->graph;
 
 	for (uint32_t i = 0; i < graph->functions.len;) {
-		struct block block = {.begin = graph->functions.data[i].begin,
+		struct rva begin = graph->functions.data[i].begin;
+		struct block block = {.begin = rva_of(begin.v - guard_hash_before(d, begin)),
 				      .first_function = i};
 		uint32_t last = i;
 

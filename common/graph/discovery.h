@@ -71,12 +71,13 @@ struct discovery {
 	VEC(struct code_constant) constants;
 	VEC(struct short_branch) short_branches;
 	VEC(struct joined_code) joined;
+	VEC(struct rva) hashed;          /* functions with a hash before them, ascending */
 	VEC(struct doubt) doubts;
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
 	VEC(struct table_bytes) kept;    /* tables that are not written anew */
 	VEC(struct table_bytes) written_anew;
-	VEC(struct pin_range) known;     /* bytes of tables that hold no references but those
-					  * that are known, ascending, apart */
+	VEC(struct pin_range) known;     /* bytes of tables without unknown references,
+					  * ascending, apart */
 	uint64_t flow_steps;             /* that jump_table.c may still make; 0: too many */
 	bool out_of_memory;              /* sticky: a push failed */
 };
@@ -134,6 +135,17 @@ enum status table_bytes_check(struct discovery *d);
 
 /* Reads the image's tables: references in them, and code that they name. */
 enum status table_refs_add(struct discovery *d);
+
+/* Reads the tables of the load configuration; checks what they claim. */
+void guard_refs_add(struct discovery *d);
+void guard_refs_check(struct discovery *d);
+
+/* How many bytes before the function at `rva` are its own: the hash that its callers
+ * compare; 0 mostly.  Valid once table_refs_check has run. */
+uint32_t guard_hash_before(const struct discovery *d, struct rva rva);
+
+/* Whether a base relocation of 64 bits stands at `site`. */
+bool discovery_is_relocated(const struct discovery *d, struct rva site);
 
 /* Doubts what a table names and that is not what the table says, once all code is
  * known. */

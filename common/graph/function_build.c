@@ -55,13 +55,22 @@ static uint32_t code_end(const struct code_range *range, uint32_t from, uint32_t
 	return end;
 }
 
+/* A hash at `at` belongs to the function behind it. */
+static uint32_t hash_at(const struct discovery *d, const struct code_range *range,
+			uint32_t at)
+{
+	return guard_hash_before(d, rva_add(range->begin, at + GUARD_HASH_BYTES));
+}
+
 /* End of the run of bytes in the same state as at `from`. */
-static uint32_t run_end(const struct code_range *range, uint32_t from, uint32_t limit)
+static uint32_t run_end(const struct discovery *d, const struct code_range *range,
+			uint32_t from, uint32_t limit)
 {
 	uint32_t end = from + 1;
 
 	while (end < limit &&
-	       (range->map[end] & CODE_STATE) == (range->map[from] & CODE_STATE))
+	       (range->map[end] & CODE_STATE) == (range->map[from] & CODE_STATE) &&
+	       !hash_at(d, range, end))
 		end++;
 	return end;
 }
@@ -79,8 +88,12 @@ static void build_gap(struct discovery *d, const struct code_range *range, uint3
 			from++;
 			continue;
 		}
+		if (hash_at(d, range, from)) {
+			from += GUARD_HASH_BYTES;
+			continue;
+		}
 		end = is_instruction_byte(map) ? code_end(range, from, to)
-					       : run_end(range, from, to);
+					       : run_end(d, range, from, to);
 		if (!is_instruction_byte(map))
 			add_function(d, begin, end - from, FUNCTION_BYTES);
 		else

@@ -265,6 +265,7 @@ static void discovery_release(struct discovery *d)
 	vec_release(&d->constants);
 	vec_release(&d->short_branches);
 	vec_release(&d->joined);
+	vec_release(&d->hashed);
 	vec_release(&d->doubts);
 	vec_release(&d->data_labels);
 	vec_release(&d->kept);

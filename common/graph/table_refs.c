@@ -129,7 +129,7 @@ static void add_relocated_pointers(struct discovery *d)
 	}
 }
 
-static bool is_relocated(const struct discovery *d, struct rva site)
+bool discovery_is_relocated(const struct discovery *d, struct rva site)
 {
 	const struct relocations *relocs = &d->graph->tables.relocs;
 	uint32_t low = 0, high = relocs->count;
@@ -157,19 +157,8 @@ static void enter_tls_callbacks(struct discovery *d)
 
 		discovery_enter(d, callback->target,
 				!in_function_table(d, callback->target));
-		if (!is_relocated(d, callback->site))
+		if (!discovery_is_relocated(d, callback->site))
 			discovery_doubt(d, callback->target, PIN_HIDDEN_REFERENCE);
-	}
-}
-
-static void add_guard_table(struct discovery *d, const struct guard_table *table)
-{
-	for (uint32_t i = 0; i < table->count; i++) {
-		struct rva site = rva_add(table->rva, i * (4 + table->extra));
-		const uint8_t *word = image_bytes(d->image, site, 4);
-
-		if (word)
-			add_pointer(d, site, rva_of(load_u32(word)), REF_RVA, 4, true);
 	}
 }
 
@@ -263,7 +252,6 @@ static void add_bare_code(struct discovery *d)
 
 enum status table_refs_add(struct discovery *d)
 {
-	const struct load_config *config = &d->graph->tables.config;
 	const struct pe_headers *headers = &d->image->headers;
 
 	add_function_table(d);
@@ -274,9 +262,7 @@ enum status table_refs_add(struct discovery *d)
 	enter_tls_callbacks(d);
 	add_exports(d);
 	add_spare_exports(d);
-	add_guard_table(d, &config->functions);
-	add_guard_table(d, &config->long_jumps);
-	add_guard_table(d, &config->eh_continuations);
+	guard_refs_add(d);
 	add_volatile_accesses(d);
 	add_pseudo_relocs(d);
 	add_symbols(d);
@@ -307,4 +293,5 @@ static void check_fixups(struct discovery *d)
 void table_refs_check(struct discovery *d)
 {
 	check_fixups(d);
+	guard_refs_check(d);
 }

@@ -5,6 +5,8 @@
 
 enum {
 	MACHINE_AMD64 = 0x8664,
+	MACHINE_ARM64EC = 0xa641,
+	MACHINE_ARM64X = 0xa64e,
 	OPTIONAL_MAGIC_PE32_PLUS = 0x20b,
 	SECTION_HEADER_BYTES = 40,
 	FILE_HEADER_BYTES = 20,
@@ -20,6 +22,9 @@ enum {
 	FILE_EXECUTABLE_IMAGE = 0x0002,
 	FILE_DLL = 0x2000,
 };
+
+/* DLL characteristics ("DLL Characteristics"; EXEs have them as well). */
+enum { DLL_DYNAMIC_BASE = 0x0040 };
 
 /* Section characteristics. */
 enum {

@@ -71,6 +71,12 @@ static enum status read_file_header(struct image *image, uint32_t *ret_optional_
 	h->characteristics = read_u16(&r);
 	if (r.failed)
 		return diag_fail(diag, STATUS_MALFORMED, "the file header is cut off");
+	if (h->machine == MACHINE_ARM64EC || h->machine == MACHINE_ARM64X)
+		return diag_fail(diag, STATUS_MACHINE,
+				 "an image for %s (machine 0x%x), only x86-64 (0x%x) is "
+				 "handled",
+				 h->machine == MACHINE_ARM64X ? "ARM64X" : "ARM64EC",
+				 h->machine, MACHINE_AMD64);
 	if (h->machine != MACHINE_AMD64)
 		return diag_fail(diag, STATUS_MACHINE,
 				 "an image for machine 0x%x, only x86-64 (0x%x) is handled",

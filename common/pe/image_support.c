@@ -16,6 +16,9 @@
  *   CHPE    ARM64EC and ARM64X images say that they are for x86-64 and have the
  *           CHPE metadata pointer in the load configuration
  *
+ * Refused as well: what the load configuration has that moved code would break, or
+ * that is not known (docs/load-config.md).
+ *
  * Without base relocations a reference to code is a number like any other, so
  * nothing can be moved or redirected with certainty.
  */
@@ -94,7 +97,7 @@ static enum status check_packed(const struct image *image, struct diag *diag)
 	return STATUS_OK;
 }
 
-static enum status check_chpe(const struct image *image, struct diag *diag)
+static enum status check_load_config(const struct image *image, struct diag *diag)
 {
 	struct load_config config;
 	enum status status = load_config_read(image, &config, diag);
@@ -104,19 +107,39 @@ static enum status check_chpe(const struct image *image, struct diag *diag)
 	if (config.chpe_metadata.v)
 		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.chpe_metadata,
 				    "an ARM64EC or ARM64X image (it has CHPE metadata)");
+	if (config.hot_patches)
+		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.rva,
+				    "an image for hot patches: they name its code by place");
+	if (config.lock_prefixes.v)
+		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.lock_prefixes,
+				    "a list of lock prefixes, which x86-64 images do not "
+				    "have");
+	if (config.unknown.v)
+		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.unknown,
+				    "a load configuration of %u bytes, with a field that "
+				    "is not known", config.size);
 	return STATUS_OK;
 }
 
+/* At a fixed base an image works without; but then a pointer to code is a number like
+ * any other, and no analysis here proves which numbers are pointers. */
 static enum status check_relocations(const struct image *image, struct diag *diag)
 {
 	const struct data_directory *directory = &image->directories[DIRECTORY_RELOCATION];
+	const struct pe_headers *headers = &image->headers;
+	bool is_dll = headers->characteristics & FILE_DLL;
+	bool moves = headers->dll_characteristics & DLL_DYNAMIC_BASE;
 
-	if (!(image->headers.characteristics & FILE_RELOCS_STRIPPED) &&
-	    directory->rva.v && directory->size)
+	if (!(headers->characteristics & FILE_RELOCS_STRIPPED) && directory->rva.v &&
+	    directory->size)
 		return STATUS_OK;
 	return diag_fail(diag, STATUS_NO_RELOCATIONS,
-			 "no base relocations: link it with a base relocation table "
-			 "(/DYNAMICBASE, or --dynamicbase for GNU ld and lld)");
+			 "no base relocations%s: link it with a base relocation table "
+			 "(/DYNAMICBASE, or --dynamicbase for GNU ld and lld)",
+			 is_dll	 ? ""
+			 : moves ? ", though it says that it may be loaded anywhere"
+				 : ", so that pointers in its data and code cannot be told "
+				   "from numbers");
 }
 
 enum status image_check_supported(const struct image *image, struct diag *diag)
@@ -130,7 +153,7 @@ enum status image_check_supported(const struct image *image, struct diag *diag)
 	else
 		status = check_packed(image, diag);
 	if (status == STATUS_OK)
-		status = check_chpe(image, diag);
+		status = check_load_config(image, diag);
 	if (status == STATUS_OK)
 		status = check_relocations(image, diag);
 	if (status != STATUS_OK)

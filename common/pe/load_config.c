@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+	LOCK_PREFIXES = 0x20,
 	SECURITY_COOKIE = 0x58,
 	GUARD_CHECK = 0x70,
 	GUARD_DISPATCH = 0x78,
@@ -24,9 +25,10 @@ enum {
 	CHPE_METADATA = 0xc8,
 	DYNAMIC_RELOCATION_OFFSET = 0xe0,
 	DYNAMIC_RELOCATION_SECTION = 0xe4,
+	HOT_PATCHES = 0xf0,
 	VOLATILE_METADATA = 0x100,
 	GUARD_EH_CONTINUATIONS = 0x108,
-	KNOWN_BYTES = 0x118,
+	KNOWN_BYTES = 0x148, /* up to UmaFunctionPointers */
 	GUARD_STRIDE_SHIFT = 28, /* IMAGE_GUARD_CF_FUNCTION_TABLE_SIZE_SHIFT */
 };
 
@@ -95,6 +97,8 @@ static void read_fields(struct config_reader *r, struct load_config *config)
 {
 	config->guard_flags = load_u32(r->bytes + GUARD_FLAGS);
 	r->extra = config->guard_flags >> GUARD_STRIDE_SHIFT;
+	config->lock_prefixes = pointer_at(r, LOCK_PREFIXES);
+	config->hot_patches = load_u32(r->bytes + HOT_PATCHES);
 	config->security_cookie = pointer_at(r, SECURITY_COOKIE);
 	config->guard_check_pointer = pointer_at(r, GUARD_CHECK);
 	config->guard_dispatch_pointer = pointer_at(r, GUARD_DISPATCH);
@@ -108,6 +112,15 @@ static void read_fields(struct config_reader *r, struct load_config *config)
 	config->dynamic_relocation_offset = load_u32(r->bytes + DYNAMIC_RELOCATION_OFFSET);
 	config->dynamic_relocation_section =
 		load_u16(r->bytes + DYNAMIC_RELOCATION_SECTION);
+}
+
+/* The first byte that says something in a field that we do not know, or 0. */
+static struct rva find_unknown(const struct load_config *config, const uint8_t *bytes)
+{
+	for (uint32_t i = KNOWN_BYTES; i < config->size; i++)
+		if (bytes[i])
+			return rva_add(config->rva, i);
+	return rva_of(0);
 }
 
 enum status load_config_read(const struct image *image, struct load_config *ret_config,
@@ -129,6 +142,7 @@ enum status load_config_read(const struct image *image, struct load_config *ret_
 		return diag_fail_at(diag, STATUS_MALFORMED, r.rva,
 				    "a load configuration of %u bytes", config.size);
 	memcpy(r.bytes, bytes, config.size < KNOWN_BYTES ? config.size : KNOWN_BYTES);
+	config.unknown = find_unknown(&config, bytes);
 	read_fields(&r, &config);
 	if (r.status == STATUS_OK)
 		*ret_config = config;

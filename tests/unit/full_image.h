@@ -18,11 +18,12 @@ enum { FULL_RELOC_MAX = 32, FULL_GUARD_COUNT = 3, FULL_OVERLAY_BYTES = 24,
 struct full_image {
 	uint8_t *bytes; /* owned */
 	size_t size;
+	bool has_hash;  /* `exported` has one before it, for XFG; no thunk stands in for it */
 	/* Functions in the text. */
 	struct rva entry, switches, guarded, handler, filter, whole, part, leaf, callback,
 		exported, island, tail, last;
 	/* Places in the text: of an instruction's field, or inside a function. */
-	struct rva call_field, lea_field, tail_field, padding, landing;
+	struct rva hash, call_field, lea_field, tail_field, padding, landing;
 	/* Places in data. */
 	struct rva table, scope, chained, handler_field, export_words, export_name, iat,
 		pointer, guard, accesses, ranges, volatiles, dynamic, guid, debug, callbacks, plain, config;
@@ -93,6 +94,10 @@ static inline void full_text(struct full_image *f, struct image_builder *b)
 	f->part = FULL_CODE(b, "\x8d\x41\x05\xc3", 0xcc);
 	f->leaf = FULL_CODE(b, "\x8d\x41\x01\xc3", 0xcc);
 	f->callback = FULL_CODE(b, "\xc3", 0xcc);
+	if (f->has_hash) {
+		image_builder_fill(b, 0xcc, 8);
+		f->hash = image_builder_put(b, "\x70\xa1\x35\x82\x19\xe4\xb7\xc6", 8);
+	}
 	f->exported = FULL_CODE(b, "\x8d\x41\x02\xc3", 0xcc);
 	f->island = FULL_CODE(b, "\xb8\x77\0\0\0\xc3", 0xcc);
 	f->tail = FULL_CODE(b, "\xe9\0\0\0\0", 0x90); /* jmp switches */
@@ -199,11 +204,13 @@ static inline void full_volatiles(struct full_image *f, struct image_builder *b)
 static inline void full_load_config(struct full_image *f, struct image_builder *b)
 {
 	const struct rva targets[FULL_GUARD_COUNT] = {f->leaf, f->callback, f->exported};
+	/* The last may have a hash of its type before it. */
+	const uint8_t flags[FULL_GUARD_COUNT] = {0, 1, f->has_hash ? 8 | 2 : 2};
 
 	f->guard = image_builder_here(b);
 	for (uint8_t i = 0; i < FULL_GUARD_COUNT; i++) {
 		image_builder_u32(b, targets[i].v);
-		image_builder_put(b, &i, 1); /* its flags */
+		image_builder_put(b, &flags[i], 1);
 	}
 	full_volatiles(f, b);
 	f->config = image_builder_align(b, 8);
@@ -391,11 +398,12 @@ static inline void full_finish(struct full_image *f, struct image_builder *b)
 	free(bytes);
 }
 
-static inline void full_image_make(struct full_image *f)
+static inline void full_image_make_as(struct full_image *f, bool has_hash)
 {
 	struct image_builder b;
 
 	memset(f, 0, sizeof(*f));
+	f->has_hash = has_hash;
 	image_builder_init(&b);
 	full_text(f, &b);
 	image_builder_section(&b, ".rdata", BUILT_CONST);
@@ -418,6 +426,11 @@ static inline void full_image_make(struct full_image *f)
 	b.entry = f->entry;
 	full_finish(f, &b);
 	image_builder_release(&b);
+}
+
+static inline void full_image_make(struct full_image *f)
+{
+	full_image_make_as(f, false);
 }
 
 static inline void full_image_release(struct full_image *f)

@@ -143,7 +143,8 @@ static void packed_images_are_refused(void **state)
 	assert_int_equal(supported(&b), STATUS_PACKED);
 }
 
-static enum status with_chpe(uint32_t size, uint64_t pointer)
+/* A load configuration of `size` bytes with `v` at `offset`. */
+static enum status with_config(uint32_t size, uint32_t offset, uint64_t v)
 {
 	struct image_builder b;
 	struct rva config;
@@ -151,10 +152,15 @@ static enum status with_chpe(uint32_t size, uint64_t pointer)
 	make(&b);
 	image_builder_section(&b, ".rdata", BUILT_CONST);
 	config = image_builder_u32(&b, size);
-	image_builder_fill(&b, 0, 0xc4);
-	image_builder_u64(&b, pointer);
-	image_builder_directory(&b, DIRECTORY_LOAD_CONFIG, config, 0xd0);
+	image_builder_fill(&b, 0, 0x200);
+	store_u64(image_builder_at(&b, rva_add(config, offset)), v);
+	image_builder_directory(&b, DIRECTORY_LOAD_CONFIG, config, size);
 	return supported(&b);
+}
+
+static enum status with_chpe(uint32_t size, uint64_t pointer)
+{
+	return with_config(size, 0xc8, pointer);
 }
 
 static void arm64ec_is_refused(void **state)
@@ -167,6 +173,21 @@ static void arm64ec_is_refused(void **state)
 	assert_int_equal(with_chpe(0xd0, 1), STATUS_MALFORMED);
 }
 
+static void other_load_configurations_are_refused(void **state)
+{
+	const uint64_t pointer = BUILT_IMAGE_BASE + 0x1000;
+
+	(void)state;
+	assert_int_equal(with_config(0x140, 0xf0, 0x20), STATUS_UNSUPPORTED);
+	assert_int_equal(with_config(0xf0, 0xf0, 0x20), STATUS_OK);
+	assert_int_equal(with_config(0x140, 0x20, pointer), STATUS_UNSUPPORTED);
+	/* A field of Windows to come, when it says something. */
+	assert_int_equal(with_config(0x150, 0x148, 0), STATUS_OK);
+	assert_int_equal(with_config(0x150, 0x14f, 1), STATUS_UNSUPPORTED);
+	assert_int_equal(with_config(0x150, 0x150, 1), STATUS_OK);
+	assert_int_equal(with_config(0x148, 0x140, pointer), STATUS_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +198,7 @@ int main(void)
 		cmocka_unit_test(go_marks_at_the_end),
 		cmocka_unit_test(packed_images_are_refused),
 		cmocka_unit_test(arm64ec_is_refused),
+		cmocka_unit_test(other_load_configurations_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void open_original(struct trial *t)
 	struct diag diag;
 
 	memset(t, 0, sizeof(*t));
-	full_image_make(&t->full);
+	full_image_make_as(&t->full, true);
 	assert_int_equal(
 		image_open_bytes(&t->image, t->full.bytes, t->full.size, "old", &diag),
 		STATUS_OK);
@@ -345,6 +345,16 @@ static void guards_unsorted(struct trial *t)
 static void guard_flags_exchanged(struct trial *t)
 {
 	swap_bytes(at(t, rva_add(t->full.guard, 4)), at(t, rva_add(t->full.guard, 9)), 1);
+}
+
+static void hash_changed(struct trial *t)
+{
+	*at(t, t->full.hash) ^= 1;
+}
+
+static void hash_stays(struct trial *t)
+{
+	memset(at(t, t->full.hash), 0xcc, 8);
 }
 
 static void accesses_unsorted(struct trial *t)
@@ -669,6 +679,8 @@ static const struct fault faults[] = {
 	{"a scope's target", scope_target_stale, "", false},
 	{"the guard table, unsorted", guards_unsorted, "guard table", false},
 	{"flags of the guard table", guard_flags_exchanged, "flags of entry", false},
+	{"a hash before a function", hash_changed, "a byte that nothing explains", false},
+	{"a hash that has not moved", hash_stays, "a byte that nothing explains", false},
 	{"the volatile accesses, unsorted", accesses_unsorted, "accesses do not ascend",
 	 false},
 	{"a volatile access, one instruction on", access_at_next_instruction,
