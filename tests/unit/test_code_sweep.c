@@ -49,6 +49,25 @@ static void test_all_kinds(void **unused)
 	built_graph_release(&t);
 }
 
+/* A table that reads like instructions: their operand lies before the image.  It must not
+ * be written anew, whatever moves. */
+static void test_operand_before_the_image(void **unused)
+{
+	struct built_graph t;
+	struct rva f, odd;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xc3");
+	odd = CODE(&t, "\x00\x05\x3e\xed\x00\xa6\xc3"); /* add [rip - 0x59ff12c2], al; ret */
+	built_graph_row(&t, f, 1);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, odd) & PIN(UNDECODED));
+	assert_null(built_graph_ref(&t, rva_add(odd, 2)));
+	assert_int_equal(t.graph.behind.v, 0);
+	built_graph_release(&t);
+}
+
 static void test_reference_fields(void **unused)
 {
 	struct built_graph t;
@@ -330,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_padding_that_is_named),
 		cmocka_unit_test(test_leaf_with_padding),
 		cmocka_unit_test(test_chained_row_is_no_entry),
+		cmocka_unit_test(test_operand_before_the_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
