@@ -7,7 +7,10 @@
  * is named is pinned.  Only function starts count: words that happen to equal
  * some instruction's RVA are so many that a net for them would catch everything.
  */
+#include <string.h>
+
 #include "graph/discovery.h"
+#include "pe/section_name.h"
 
 /* Whether a known reference explains the word at `site`; *at walks the sorted
  * references along with ascending sites. */
@@ -26,12 +29,18 @@ static bool starts_function(const struct discovery *d, uint32_t value)
 	return state && (*state & CODE_FUNCTION);
 }
 
-/* Sections that nothing reads at run time: discarded, like relocations and
- * debugging information. */
-static bool is_scanned(const struct section *section)
+/* All data but what no program reads: base relocations and DWARF.  That a section may be
+ * discarded says nothing: programs keep theirs, and drivers have data that they use while
+ * they start. */
+static bool is_scanned(const struct image *image, const struct section *section)
 {
-	return !(section->characteristics & (SECTION_EXECUTE | SECTION_DISCARDABLE)) &&
-	       section->raw_size > 0;
+	struct rva relocs = image->directories[DIRECTORY_RELOCATION].rva;
+
+	if ((section->characteristics & SECTION_EXECUTE) || section->raw_size == 0)
+		return false;
+	return !(section->characteristics & SECTION_DISCARDABLE) ||
+	       (!rva_in(relocs, section->rva, section->virtual_size) &&
+		strncmp(section_name(image, section), ".debug_", strlen(".debug_")) != 0);
 }
 
 static void scan_section(struct discovery *d, const struct section *section)
@@ -55,7 +64,7 @@ static void scan_section(struct discovery *d, const struct section *section)
 void hidden_refs_add(struct discovery *d)
 {
 	for (uint32_t i = 0; i < d->image->section_count; i++)
-		if (is_scanned(&d->image->sections[i]))
+		if (is_scanned(d->image, &d->image->sections[i]))
 			scan_section(d, &d->image->sections[i]);
 	for (uint32_t i = 0; i < d->constants.len; i++)
 		if (starts_function(d, d->constants.data[i].value.v))

@@ -270,6 +270,36 @@ enum status table_refs_add(struct discovery *d)
 	return STATUS_OK;
 }
 
+/* What leads to the stubs that load a DLL is relocated, in the table that the program
+ * calls through and in the copy that unloading restores it from. */
+static void check_delay_words(struct discovery *d, struct rva table, uint32_t count)
+{
+	uint64_t base = d->image->headers.image_base;
+
+	for (uint32_t i = 0; table.v && i < count; i++) {
+		struct rva site = rva_add(table, 8 * i);
+		const uint8_t *word = image_bytes(d->image, site, 8);
+		uint64_t value = word ? load_u64(word) : 0;
+
+		if (value >= base && value - base < UINT32_MAX &&
+		    !discovery_is_relocated(d, site))
+			discovery_doubt(d, rva_of((uint32_t)(value - base)),
+					PIN_HIDDEN_REFERENCE);
+	}
+}
+
+static void check_delay_imports(struct discovery *d)
+{
+	const struct delay_imports *delay = &d->graph->tables.delay;
+
+	for (uint32_t i = 0; i < delay->count; i++) {
+		const struct delay_import *import = &delay->data[i];
+
+		check_delay_words(d, import->address_table, import->count);
+		check_delay_words(d, import->unload_table, import->count);
+	}
+}
+
 /* An instruction, or a word inside of one. */
 static void check_fixups(struct discovery *d)
 {
@@ -293,5 +323,6 @@ static void check_fixups(struct discovery *d)
 void table_refs_check(struct discovery *d)
 {
 	check_fixups(d);
+	check_delay_imports(d);
 	guard_refs_check(d);
 }

@@ -86,7 +86,9 @@ static enum status check_delay_imports(struct verifier *v)
 
 		if (!same_text(a->dll, b->dll) || a->site.v != b->site.v ||
 		    a->address_table.v != b->address_table.v ||
-		    a->name_table.v != b->name_table.v || a->count != b->count)
+		    a->name_table.v != b->name_table.v || a->count != b->count ||
+		    a->bound_table.v != b->bound_table.v ||
+		    a->unload_table.v != b->unload_table.v)
 			status = verify_fail(v, b->site, "delay import %u has changed", i);
 	}
 	return status;

@@ -72,12 +72,41 @@ static void test_explained_words(void **unused)
 	built_graph_row(&t, g, 3);
 	built_graph_export(&t, f); /* one word in the exports, two in the function table */
 	built_graph_export(&t, g);
-	image_builder_section(&t.b, ".junk", BUILT_CONST | DISCARDABLE);
+	image_builder_section(&t.b, ".debug_x", BUILT_CONST | DISCARDABLE);
 	image_builder_u32(&t.b, g.v); /* nobody reads it at run time */
 	built_graph_discover(&t);
 	assert_int_equal(PINS(&t, f), 0);
 	assert_int_equal(PINS(&t, g), 0);
 	built_graph_release(&t);
+}
+
+/* What may be discarded is read before that. */
+static void test_discardable_data(void **unused)
+{
+	static const struct {
+		const char *name;
+		uint32_t characteristics;
+		bool pins;
+	} cases[] = {
+		{".junk", BUILT_CONST | DISCARDABLE, true},
+		{".debug_x", BUILT_CONST, true},
+		{".debug_x", BUILT_CONST | DISCARDABLE, false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct built_graph t;
+		struct rva f;
+
+		built_graph_init(&t);
+		f = CODE(&t, "\x31\xc0\xc3");
+		built_graph_row(&t, f, 3);
+		image_builder_section(&t.b, cases[i].name, cases[i].characteristics);
+		image_builder_u32(&t.b, f.v);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, f), cases[i].pins ? PIN(HIDDEN_REFERENCE) : 0);
+		built_graph_release(&t);
+	}
 }
 
 /* A pointer's lower half explains itself, a word beside it not. */
@@ -154,6 +183,7 @@ int main(void)
 		cmocka_unit_test(test_word_in_data),
 		cmocka_unit_test(test_word_names_an_island),
 		cmocka_unit_test(test_explained_words),
+		cmocka_unit_test(test_discardable_data),
 		cmocka_unit_test(test_words_beside_a_pointer),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_word_in_unknown_bytes),
