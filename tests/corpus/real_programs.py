@@ -27,11 +27,24 @@ from harness import claim, require  # noqa: E402
 
 import archives  # noqa: E402
 import completeness  # noqa: E402
+import node_programs  # noqa: E402
 import workloads  # noqa: E402
 
+BROKEN_SECONDS = 45   # a broken program may well hang, which is a way of noticing
 PLACEMENTS = ("exchange", "append")
 PROGRAMS = {
     "7za": archives.Archives,
+    "duckdb": node_programs.DuckDB,
+    "duckdb-addon": node_programs.duckdb_addon,
+    "lightningcss": node_programs.lightningcss,
+    "node": node_programs.node,
+    "node-20": lambda: node_programs.node("node-20.exe"),
+    "node-22": lambda: node_programs.node("node-22.exe"),
+    "node-and-addons": node_programs.together,
+    "node-pty": node_programs.node_pty,
+    "rollup": node_programs.rollup,
+    "swc": node_programs.swc,
+    "winpty-agent": node_programs.WinptyAgent,
 }
 
 
@@ -57,8 +70,10 @@ class Trial:
             self.case.expect(self.original, self.expected)
 
     def notices(self):
+        usual, self.case.seconds = self.case.seconds, BROKEN_SECONDS
         with claim(f"{self.case.name}: notices broken code"):
             workloads.notices(self.case, self.other, self.original, self.expected)
+        self.case.seconds = usual
 
     def traced(self):
         with claim(f"{self.case.name}: traced"):

@@ -20,6 +20,7 @@ Functions that only one of two equal runs reaches (a lock that was contended) ar
 the others by more runs.
 """
 
+import pathlib
 import re
 import sqlite3
 import subprocess
@@ -155,12 +156,13 @@ class Comparison:
         return {row["rva"] for row in self.rows(
             "SELECT DISTINCT t.rva FROM touches t JOIN traces f ON f.id = t.trace"
             " JOIN images i ON i.id = f.image JOIN processes p ON p.id = f.process"
-            " JOIN runs r ON r.id = p.run WHERE i.name = ? AND r.kind = ?", image, kind)}
+            " JOIN runs r ON r.id = p.run WHERE i.name = ? AND r.kind = ?",
+            pathlib.PurePath(image).name, kind)}
 
     def functions(self, image):
         return {row["rva"]: row for row in self.rows(
             "SELECT f.* FROM functions f JOIN images i ON i.id = f.image WHERE i.name = ?",
-            image)}
+            pathlib.PurePath(image).name)}
 
     def differences(self, image):
         """What is not explained, and a count of what is."""

@@ -234,7 +234,7 @@ def fixture_case(name, variant):
 
 
 # Not fixtures by themselves: programs for real images.
-DRIVERS = ("libstdcxx", "sqlite", "zlib")
+DRIVERS = ("duckdb", "libstdcxx", "sqlite", "zlib")
 
 
 def fixture_cases():
