@@ -154,6 +154,10 @@ void table_refs_check(struct discovery *d);
 /* Reads unwind information and exception data. */
 enum status exception_refs_add(struct discovery *d);
 
+/* Reads what `throw` hands to the runtime, at the places in data that code names; true
+ * when it leads to code that nothing else led to. */
+bool throw_refs_add(struct discovery *d);
+
 /* The entry of the function table that holds `rva`, or NULL. */
 const struct runtime_function *discovery_table_entry(const struct discovery *d,
 						     struct rva rva);

@@ -129,33 +129,33 @@ static bool walk_states(struct frame4_pass *f, struct rva states, uint32_t size)
 	return finish_list(f, &list);
 }
 
-static bool has_user(const struct frame4_pass *f, struct rva begin)
-{
-	for (uint32_t i = 0; i < f->user_count; i++)
-		if (f->users[i].function->begin.v == begin.v)
-			return true;
-	return false;
-}
-
 /* The system looks for the segment by the begin of its row. */
 static bool walk_segments(struct frame4_pass *f)
 {
 	struct frame4_list list = frame4_list_at(f->pass->d->image, f->frame.states);
 	struct frame4_segment row;
-	uint32_t found = 0;
 
 	while (frame4_next_segment(&list, &row)) {
 		const struct runtime_function *segment =
 			discovery_table_entry(f->pass->d, row.begin);
 
 		if (!segment || segment->begin.v != row.begin.v ||
-		    !walk_states(f, row.states, segment->end.v - segment->begin.v) ||
-		    !exception_pass_spend(f->pass, f->user_count))
+		    !walk_states(f, row.states, segment->end.v - segment->begin.v))
 			return false;
-		found += has_user(f, row.begin);
 		exception_pass_ref(f->pass, row.site, row.begin, REF_RVA, false);
 	}
-	return found == f->user_count && finish_list(f, &list);
+	return finish_list(f, &list);
+}
+
+static bool has_segment(struct frame4_pass *f, struct rva begin)
+{
+	struct frame4_list list = frame4_list_at(f->pass->d->image, f->frame.states);
+	struct frame4_segment row;
+	bool found = false;
+
+	while (!found && frame4_next_segment(&list, &row))
+		found = row.begin.v == begin.v;
+	return found && exception_pass_spend(f->pass, list.r.pos);
 }
 
 static bool walk_user(struct frame4_pass *f, const struct handler_user *user)
@@ -166,7 +166,8 @@ static bool walk_user(struct frame4_pass *f, const struct handler_user *user)
 	bool separated = f->frame.header & FRAME4_SEPARATED;
 	uint32_t size = part->run_end.v - user->function->begin.v;
 
-	if (!separated && f->frame.states.v && !walk_states(f, f->frame.states, size))
+	if (separated ? !has_segment(f, user->function->begin)
+		      : f->frame.states.v && !walk_states(f, f->frame.states, size))
 		return false;
 	if (count == 1)
 		return true;

@@ -286,8 +286,8 @@ static bool find_more(struct discovery *d)
 	return d->graph->decoded != decoded;
 }
 
-/* All instructions, and what they refer to. */
-static void find_code(struct discovery *d)
+/* All instructions, and what they refer to, but for what `throw` needs. */
+static void find_most_code(struct discovery *d)
 {
 	int round = 0;
 
@@ -300,6 +300,15 @@ static void find_code(struct discovery *d)
 	do
 		code_sweep_taken(d);
 	while (find_more(d) && ++round < FIND_ROUNDS);
+}
+
+static void find_code(struct discovery *d)
+{
+	int round = 0;
+
+	do
+		find_most_code(d);
+	while (throw_refs_add(d) && ++round < FIND_ROUNDS);
 }
 
 /* Functions are looked up for each reference, several times. */

@@ -131,7 +131,8 @@ static enum status compare_segments(struct verifier *v, struct rva rva)
 	return status == STATUS_OK ? finish(v, &lists) : status;
 }
 
-enum status verify_frame4(struct verifier *v, struct rva info, struct rva begin, bool shared)
+enum status verify_frame4(struct verifier *v, struct rva info, struct rva begin,
+			  bool shared)
 {
 	struct cxx_frame4 was, is;
 	enum status status = cxx_frame4_read(v->old_image, info, &was, v->diag);

@@ -268,7 +268,7 @@ static enum status check_parts(struct verifier *v)
 enum status verify_frames(struct verifier *v)
 {
 	const struct graph *graph = v->old_graph;
-	enum status status = check_forms(v);
+	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; status == STATUS_OK && i < graph->handlers.len; i++) {
 		const struct handler_use *use = &graph->handlers.data[i];
@@ -277,5 +277,5 @@ enum status verify_frames(struct verifier *v)
 	}
 	if (status == STATUS_OK)
 		status = check_parts(v);
-	return status;
+	return status == STATUS_OK ? check_forms(v) : status;
 }

@@ -1,0 +1,288 @@
+/* C++ exception data of the MSVC ABI: what it leads to, and when it is not understood. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "frame_image.h"
+
+static void expect_leads(struct frame_image *i, struct rva site, struct rva target,
+			 bool enters)
+{
+	const struct ref *ref = built_graph_ref(&i->t, site);
+
+	assert_non_null(ref);
+	assert_int_equal(ref->target.v, target.v);
+	assert_int_equal(ref->enters, enters);
+}
+
+static uint8_t form_of(const struct frame_image *i, struct rva function)
+{
+	const struct graph *graph = &i->t.graph;
+
+	for (uint32_t k = 0; k < graph->handlers.len; k++) {
+		const struct handler_use *use = &graph->handlers.data[k];
+
+		if (graph->tables.functions.data[use->row].begin.v == function.v)
+			return use->form;
+	}
+	return UINT8_MAX;
+}
+
+static void test_all_is_understood(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	built_graph_discover(&i.t);
+	for (uint32_t k = 0; k < i.t.graph.functions.len; k++)
+		assert_int_equal(i.t.graph.functions.data[k].pins, 0);
+	assert_int_equal(form_of(&i, i.f), HANDLER_FRAME3);
+	assert_int_equal(form_of(&i, i.catch3), HANDLER_FRAME3);
+	assert_int_equal(form_of(&i, i.h), HANDLER_FRAME4);
+	assert_int_equal(form_of(&i, i.second), HANDLER_FRAME4);
+	assert_int_equal(form_of(&i, i.guarded), HANDLER_COOKIE);
+	assert_int_equal(i.t.graph.handlers.len, 7);
+	built_graph_release(&i.t);
+}
+
+static void test_frame3(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	built_graph_discover(&i.t);
+	expect_leads(&i, rva_add(i.unwinds3, 4), i.cleanup, true);
+	/* The system compares it with the funclet's row. */
+	expect_leads(&i, rva_add(i.catches3, 12), i.catch3, false);
+	expect_leads(&i, rva_add(i.states3, 8), rva_add(i.f, 9), false);
+	assert_int_equal(built_graph_ref(&i.t, i.states3)->kind, REF_STATE);
+	assert_int_equal(i.t.graph.state_maps.len, 1);
+	assert_int_equal(i.t.graph.state_maps.data[0].rva.v, i.states3.v);
+	assert_int_equal(i.t.graph.state_maps.data[0].count, 4);
+	/* Function and funclet may move apart. */
+	assert_ptr_not_equal(built_graph_block(&i.t, i.f), built_graph_block(&i.t, i.catch3));
+	built_graph_release(&i.t);
+}
+
+static void test_frame4(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	built_graph_discover(&i.t);
+	expect_leads(&i, rva_add(i.unwinds4, 2), i.cleanup, true);
+	expect_leads(&i, rva_add(i.catches4, 3), i.catch4, false);
+	expect_leads(&i, i.continuation4, i.resume4b, false);
+	expect_leads(&i, rva_add(i.segments, 1), i.first, false);
+	expect_leads(&i, rva_add(i.segments, 9), i.second, false);
+	/* Nothing but the data leads there. */
+	assert_int_equal(graph_code_state(&i.t.graph, i.resume4) & CODE_STATE, CODE_START);
+	assert_true(graph_code_state(&i.t.graph, i.resume4) & CODE_ENTERED);
+	assert_true(graph_code_state(&i.t.graph, i.resume4b) & CODE_ENTERED);
+	built_graph_release(&i.t);
+}
+
+/* A word of one user's data that no compiler writes: all users of the handler stay, and no
+ * other's. */
+static void expect_unknown(struct frame_image *i, bool three)
+{
+	built_graph_discover(&i->t);
+	assert_int_equal(!!(PINS(&i->t, i->f) & PIN(UNKNOWN_HANDLER)), three);
+	assert_int_equal(!!(PINS(&i->t, i->catch3) & PIN(UNKNOWN_HANDLER)), three);
+	assert_int_equal(!!(PINS(&i->t, i->h) & PIN(UNKNOWN_HANDLER)), !three);
+	assert_int_equal(!!(PINS(&i->t, i->second) & PIN(UNKNOWN_HANDLER)), !three);
+	assert_int_equal(PINS(&i->t, i->guarded), 0);
+	built_graph_release(&i->t);
+}
+
+static void test_odd_frame3(void **unused)
+{
+	struct frame_image i;
+	/* Offsets into the FuncInfo, and what is wrong there. */
+	const struct {
+		uint32_t field, value;
+	} faults[] = {
+		{0, 0x19930523},  /* an unknown magic number */
+		{4, 0x10000000},  /* more states than the file holds */
+		{4, 1},           /* a try block with states that are not */
+		{12, 0x1000000},  /* more try blocks than the file holds */
+		{20, 0x1000000},  /* more rows of the state map */
+		{36, 8},          /* an unknown flag */
+	};
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++) {
+		frame_image_make(&i);
+		frame_image_set(&i, rva_add(i.info3, faults[k].field), faults[k].value);
+		expect_unknown(&i, true);
+	}
+	frame_image_make(&i); /* an action outside the code */
+	frame_image_set(&i, rva_add(i.unwinds3, 4), i.info3.v);
+	expect_unknown(&i, true);
+	frame_image_make(&i); /* a state that follows itself */
+	frame_image_set(&i, rva_add(i.unwinds3, 8), 1);
+	expect_unknown(&i, true);
+	frame_image_make(&i); /* a funclet that is none */
+	frame_image_set(&i, rva_add(i.catches3, 12), i.catch3.v + 4);
+	expect_unknown(&i, true);
+	frame_image_make(&i); /* a state that is not */
+	frame_image_set(&i, rva_add(i.states3, 12), 2);
+	expect_unknown(&i, true);
+	frame_image_make(&i); /* the try block's states out of order */
+	frame_image_set(&i, rva_add(i.tries3, 8), 0);
+	expect_unknown(&i, true);
+}
+
+static void test_odd_frame4(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, i.info4) |= 0x80; /* a flag that is not */
+	expect_unknown(&i, false);
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, rva_add(i.unwinds4, 6)) = 0x40; /* a state behind -1 */
+	expect_unknown(&i, false);
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, rva_add(i.states4, 2)) = 0x06; /* a state that is not */
+	expect_unknown(&i, false);
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, rva_add(i.states4, 3)) = 0x40; /* outside the function */
+	expect_unknown(&i, false);
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, rva_add(i.catches4, 7)) = 0x40; /* goes on outside of it */
+	expect_unknown(&i, false);
+	frame_image_make(&i); /* a segment that is no row */
+	frame_image_set(&i, rva_add(i.segments, 1), i.first.v + 1);
+	expect_unknown(&i, false);
+	frame_image_make(&i); /* a user without its segment */
+	frame_image_set(&i, rva_add(i.segments, 1), i.second.v);
+	expect_unknown(&i, false);
+	frame_image_make(&i);
+	*image_builder_at(&i.t.b, rva_add(i.tries4, 3)) = 0x04; /* no such state */
+	expect_unknown(&i, false);
+}
+
+/* A funclet that has no row of the map at its begin is in the state in which the unit
+ * before has ended. */
+static void test_unit_without_a_row(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	frame_image_set(&i, rva_add(i.states3, 24), i.catch3.v + 4);
+	built_graph_discover(&i.t);
+	assert_int_equal(PINS(&i.t, i.f), 0);
+	assert_ptr_equal(built_graph_block(&i.t, i.f), built_graph_block(&i.t, i.catch3));
+	built_graph_release(&i.t);
+	/* The first has none, and the other would come before it. */
+	frame_image_make(&i);
+	frame_image_set(&i, i.states3, i.f.v + 4);
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.f) & PIN(UNKNOWN_HANDLER));
+	assert_true(PINS(&i.t, i.catch3) & PIN(UNKNOWN_HANDLER));
+	assert_int_equal(i.t.graph.state_maps.len, 0);
+	built_graph_release(&i.t);
+}
+
+/* LLVM's rows may stand one byte behind the unit. */
+static void test_row_behind_a_unit(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	frame_image_set(&i, rva_add(i.states3, 16), i.f.v + 24);
+	built_graph_discover(&i.t);
+	assert_int_equal(PINS(&i.t, i.f), 0);
+	assert_null(built_graph_ref(&i.t, rva_add(i.states3, 16)));
+	assert_int_equal(i.t.graph.state_maps.len, 1);
+	built_graph_release(&i.t);
+	/* Two bytes behind it means something else. */
+	frame_image_make(&i);
+	frame_image_set(&i, rva_add(i.states3, 16), i.f.v + 25);
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.f) & PIN(UNKNOWN_HANDLER));
+	built_graph_release(&i.t);
+}
+
+static void test_map_out_of_order(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	frame_image_set(&i, rva_add(i.states3, 8), i.f.v + 15);
+	frame_image_set(&i, rva_add(i.states3, 16), i.f.v + 9);
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.f) & PIN(UNKNOWN_HANDLER));
+	assert_true(PINS(&i.t, i.catch3) & PIN(UNKNOWN_HANDLER));
+	assert_null(built_graph_ref(&i.t, i.states3));
+	built_graph_release(&i.t);
+}
+
+static void test_odd_cookies(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i); /* behind the frame */
+	frame_image_set(&i, i.cookie, 0x28);
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.guarded) & PIN(UNKNOWN_HANDLER));
+	built_graph_release(&i.t);
+	frame_image_make(&i); /* a place in the function stands behind it */
+	image_builder_u32(&i.t.b, i.guarded.v + 4);
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.guarded) & PIN(UNKNOWN_HANDLER));
+	built_graph_release(&i.t);
+}
+
+/* Data that is of two forms: a cookie's place and a scope table of one row. */
+static void test_two_forms(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	frame_image_set(&i, i.cookie, 1);
+	image_builder_u32(&i.t.b, i.g.v + 2); /* no scope of the function */
+	built_graph_discover(&i.t);
+	assert_int_equal(form_of(&i, i.guarded), HANDLER_COOKIE);
+	built_graph_release(&i.t);
+	frame_image_make(&i);
+	frame_image_set(&i, i.cookie, 1);
+	image_builder_u32(&i.t.b, i.guarded.v);
+	image_builder_u32(&i.t.b, i.guarded.v + 9);
+	image_builder_u32(&i.t.b, 1);
+	image_builder_u32(&i.t.b, i.guarded.v + 9);
+	built_graph_discover(&i.t);
+	assert_int_equal(form_of(&i, i.guarded), HANDLER_SCOPES);
+	built_graph_release(&i.t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_is_understood),
+		cmocka_unit_test(test_frame3),
+		cmocka_unit_test(test_frame4),
+		cmocka_unit_test(test_odd_frame3),
+		cmocka_unit_test(test_odd_frame4),
+		cmocka_unit_test(test_unit_without_a_row),
+		cmocka_unit_test(test_row_behind_a_unit),
+		cmocka_unit_test(test_map_out_of_order),
+		cmocka_unit_test(test_odd_cookies),
+		cmocka_unit_test(test_two_forms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
