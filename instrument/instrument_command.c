@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/file.h"
+#include "base/output_task.h"
 #include "cli/companion.h"
 #include "cli/human.h"
 #include "cli/options.h"
@@ -32,9 +32,9 @@ struct instrument {
 	struct tool *tool;
 	const struct instrument_options *options;
 	struct analysis analysis;
-	struct sha256 hash; /* of the input */
 	struct probe_plan plan;
 	struct probed probed;
+	struct output_task output; /* written while it is checked */
 	char *agent;                 /* owned: the path of the agent to lay beside the output */
 	char agent_path[PATH_LIMIT]; /* where it goes */
 };
@@ -71,7 +71,6 @@ static enum status analyse(struct instrument *in, struct diag *diag)
 		status = check_agent_name(in, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, in->options->image);
-	in->hash = sha256_of(image->bytes, image->size);
 	return status;
 }
 
@@ -94,7 +93,7 @@ static enum status write_image(struct instrument *in, struct diag *diag)
 {
 	const struct probe_options options = {.agent = in->options->agent_name,
 					      .name = basename(in->options->image),
-					      .hash = in->hash};
+					      .hash = in->analysis.hash};
 
 	enum status status;
 
@@ -102,6 +101,9 @@ static enum status write_image(struct instrument *in, struct diag *diag)
 	status = probe_write(&in->analysis.graph, &in->plan, &options, &in->probed, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, in->options->image);
+	else
+		output_task_start(&in->output, in->options->output, in->options->force,
+				  in->probed.bytes, in->probed.size, false);
 	return status;
 }
 
@@ -159,7 +161,7 @@ static struct db_function *list_functions(const struct instrument *in, struct ar
 static enum status store_image(struct instrument *in, struct diag *diag)
 {
 	const struct graph *graph = &in->analysis.graph;
-	struct db_image row = {.hash = in->hash, .name = basename(in->options->image),
+	struct db_image row = {.hash = in->analysis.hash, .name = basename(in->options->image),
 			       .size = in->analysis.image.size};
 	struct db_function *functions;
 	struct arena arena;
@@ -213,20 +215,16 @@ static enum status store_agent(struct instrument *in, struct diag *diag)
 /* The image appears last: whoever sees it finds its agent and its functions. */
 static enum status store(struct instrument *in, struct diag *diag)
 {
-	struct output_file out;
 	enum status status;
 
 	progress_step(&in->tool->progress, "storing");
-	status = output_file_open(&out, in->options->output, in->options->force, diag);
-	if (status == STATUS_OK)
-		status = output_file_write(&out, in->probed.bytes, in->probed.size, diag);
+	status = output_task_wait(&in->output, diag);
 	if (status == STATUS_OK)
 		status = store_image(in, diag);
 	if (status == STATUS_OK)
 		status = store_agent(in, diag);
 	if (status == STATUS_OK)
-		return output_file_commit(&out, 0, diag);
-	output_file_discard(&out);
+		status = output_file_commit(&in->output.file, 0, diag);
 	return status;
 }
 
@@ -236,7 +234,7 @@ static void report_json(const struct instrument *in, const struct pin_report *pi
 	json_t *image = result_put_object(result, result->root, "image"), *part;
 	char hash[SHA256_HEX_SIZE];
 
-	sha256_hex(&in->hash, hash);
+	sha256_hex(&in->analysis.hash, hash);
 	result_put_text(result, image, "path", in->options->image);
 	result_put_text(result, image, "sha256", hash);
 	result_put_count(result, image, "size", in->analysis.image.size);
@@ -344,6 +342,7 @@ static enum status instrument(struct tool *tool, const struct instrument_options
 	progress_end(&tool->progress);
 	if (status == STATUS_OK)
 		report(&in);
+	output_task_discard(&in.output);
 	free(in.agent);
 	probed_release(&in.probed);
 	probe_plan_release(&in.plan);

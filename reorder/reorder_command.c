@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/output_task.h"
 #include "chosen_order.h"
 #include "cli/human.h"
 #include "cli/options.h"
@@ -32,11 +32,11 @@ struct reorder {
 	struct tool *tool;
 	const struct reorder_options *options;
 	struct analysis analysis;
-	struct sha256 hash;           /* of the input */
 	struct order order;
 	struct order_summary summary;
 	struct layout layout;
 	struct relinked relinked;
+	struct output_task output; /* written while it is verified */
 	struct verify_report verified;
 	char map_path[4096];
 };
@@ -67,7 +67,6 @@ static enum status analyse(struct reorder *r, struct diag *diag)
 		status = check_alignment(r, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, r->options->image);
-	r->hash = sha256_of(r->analysis.image.bytes, r->analysis.image.size);
 	return status;
 }
 
@@ -76,7 +75,7 @@ static enum status lay_out(struct reorder *r, struct diag *diag)
 	enum status status;
 
 	progress_step(&r->tool->progress, "ordering");
-	status = chosen_order_make(&r->analysis.graph, &r->hash, &r->options->order, &r->order,
+	status = chosen_order_make(&r->analysis.graph, &r->analysis.hash, &r->options->order, &r->order,
 				   &r->summary, diag);
 	if (status == STATUS_OK)
 		status = layout_place(&r->analysis.graph, &r->order,
@@ -86,7 +85,10 @@ static enum status lay_out(struct reorder *r, struct diag *diag)
 
 static enum status write_image(struct reorder *r, struct diag *diag)
 {
-	struct relink_options options = {.file_alignment = (uint32_t)r->options->file_alignment};
+	const struct relink_options options = {
+		.file_alignment = (uint32_t)r->options->file_alignment,
+		.original = r->analysis.hash,
+	};
 
 	enum status status;
 
@@ -94,6 +96,9 @@ static enum status write_image(struct reorder *r, struct diag *diag)
 	status = relink_write(&r->analysis.graph, &r->layout, &options, &r->relinked, diag);
 	if (status != STATUS_OK)
 		diag_set_file(diag, r->options->image);
+	else if (!r->options->dry_run)
+		output_task_start(&r->output, r->options->output, r->options->force,
+				  r->relinked.bytes, r->relinked.size, true);
 	return status;
 }
 
@@ -118,8 +123,7 @@ static enum status verify_image(struct reorder *r, struct diag *diag)
 
 static enum status store_map(struct reorder *r, struct diag *diag)
 {
-	struct move_map map = {.original = r->hash,
-			       .relinked = sha256_of(r->relinked.bytes, r->relinked.size)};
+	struct move_map map = {.original = r->analysis.hash, .relinked = r->output.hash};
 	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; i < r->relinked.moves.len && status == STATUS_OK; i++)
@@ -138,7 +142,7 @@ static enum status store_relink(struct reorder *r, struct diag *diag)
 {
 	const struct order_request *order = &r->options->order;
 	struct db_relink relink = {
-		.output = sha256_of(r->relinked.bytes, r->relinked.size),
+		.output = r->output.hash,
 		.output_name = basename(r->options->output), .output_size = r->relinked.size,
 		.order = order_names[order->name], .seed = order->seed,
 		.placement = placement_names[r->options->placement],
@@ -158,7 +162,7 @@ static enum status store_relink(struct reorder *r, struct diag *diag)
 	relink.moves = moves;
 	status = db_open(order->database, DB_READWRITE, &db, diag);
 	if (status == STATUS_OK)
-		status = db_find_image(db, &r->hash, &relink.image, diag);
+		status = db_find_image(db, &r->analysis.hash, &relink.image, diag);
 	if (status == STATUS_OK)
 		status = db_put_relink(db, &relink, &output, diag);
 	db_close(db);
@@ -169,20 +173,16 @@ static enum status store_relink(struct reorder *r, struct diag *diag)
 /* The image appears last, so that whoever sees it finds its map too. */
 static enum status store(struct reorder *r, struct diag *diag)
 {
-	struct output_file out;
 	enum status status;
 
 	progress_step(&r->tool->progress, "storing");
-	status = output_file_open(&out, r->options->output, r->options->force, diag);
-	if (status == STATUS_OK)
-		status = output_file_write(&out, r->relinked.bytes, r->relinked.size, diag);
+	status = output_task_wait(&r->output, diag);
 	if (status == STATUS_OK)
 		status = store_map(r, diag);
 	if (status == STATUS_OK && r->options->order.database)
 		status = store_relink(r, diag);
 	if (status == STATUS_OK)
-		return output_file_commit(&out, 0, diag);
-	output_file_discard(&out);
+		status = output_file_commit(&r->output.file, 0, diag);
 	return status;
 }
 
@@ -192,7 +192,7 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 	json_t *image = result_put_object(result, result->root, "image"), *part;
 	char hash[SHA256_HEX_SIZE];
 
-	sha256_hex(&r->hash, hash);
+	sha256_hex(&r->analysis.hash, hash);
 	result_put_text(result, image, "path", r->options->image);
 	result_put_text(result, image, "sha256", hash);
 	result_put_count(result, image, "size", r->analysis.image.size);
@@ -302,6 +302,7 @@ static enum status reorder(struct tool *tool, const struct reorder_options *opti
 	progress_end(&tool->progress);
 	if (status == STATUS_OK)
 		report(&r);
+	output_task_discard(&r.output);
 	relinked_release(&r.relinked);
 	layout_release(&r.layout);
 	order_release(&r.order);

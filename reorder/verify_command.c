@@ -14,16 +14,14 @@ struct verify_options {
 	struct string_list pins;
 };
 
-static enum status check_hash(const struct image *image, const struct sha256 *expected,
-			      struct diag *diag)
+static enum status check_hash(const char *path, const struct sha256 *hash,
+			      const struct sha256 *expected, struct diag *diag)
 {
-	struct sha256 hash = sha256_of(image->bytes, image->size);
-
-	if (memcmp(hash.bytes, expected->bytes, sizeof(hash.bytes)) != 0) {
+	if (memcmp(hash->bytes, expected->bytes, sizeof(hash->bytes)) != 0) {
 		enum status status = diag_fail(diag, STATUS_OTHER_IMAGE,
 					       "the map was made for another file");
 
-		diag_set_file(diag, image->path);
+		diag_set_file(diag, path);
 		return status;
 	}
 	return STATUS_OK;
@@ -58,6 +56,7 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 	struct move_map map = {0};
 	struct verify_report verified = {0};
 	const struct pin_words pins = {o->pins.data, o->pins.len};
+	struct sha256 hash;
 	bool open = false;
 	enum status status;
 
@@ -70,9 +69,11 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 		open = status == STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = check_hash(&original.image, &map.original, diag);
-	if (status == STATUS_OK)
-		status = check_hash(&relinked, &map.relinked, diag);
+		status = check_hash(o->original, &original.hash, &map.original, diag);
+	if (status == STATUS_OK) {
+		hash = sha256_of(relinked.bytes, relinked.size);
+		status = check_hash(o->relinked, &hash, &map.relinked, diag);
+	}
 	progress_step(&tool->progress, "verifying");
 	if (status == STATUS_OK)
 		status = verify_relink(&original.graph, &relinked, map.moves.data, map.moves.len,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/task.h"
+
 enum status analysis_discover(struct graph *graph, struct image *image,
 			      const struct pin_words *pins, struct diag *diag)
 {
@@ -24,9 +26,18 @@ enum status analysis_discover(struct graph *graph, struct image *image,
 	return status;
 }
 
+/* Beside discovery; both only read the file. */
+static void hash_file(void *job)
+{
+	struct analysis *analysis = job;
+
+	analysis->hash = sha256_of(analysis->image.bytes, analysis->image.size);
+}
+
 enum status analysis_open(struct analysis *analysis, const char *path,
 			  const struct pin_words *pins, struct diag *diag)
 {
+	struct task hashing = {0};
 	enum status status;
 
 	memset(analysis, 0, sizeof(*analysis));
@@ -36,8 +47,11 @@ enum status analysis_open(struct analysis *analysis, const char *path,
 		return status;
 	}
 	status = image_check_supported(&analysis->image, diag);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		task_start(&hashing, hash_file, analysis);
 		status = analysis_discover(&analysis->graph, &analysis->image, pins, diag);
+		task_wait(&hashing);
+	}
 	if (status != STATUS_OK) {
 		image_release(&analysis->image);
 		diag_set_file(diag, path);

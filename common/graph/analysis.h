@@ -2,11 +2,13 @@
 #ifndef APPULSE_GRAPH_ANALYSIS_H
 #define APPULSE_GRAPH_ANALYSIS_H
 
+#include "base/sha256.h"
 #include "graph/pin_ranges.h"
 
 struct analysis {
 	struct image image;
 	struct graph graph;
+	struct sha256 hash; /* of the image's file */
 	bool open; /* whether the two are owned */
 };
 

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "pe/coff_symbols.h"
 
@@ -19,6 +20,8 @@ enum {
 	DEBUG_SIZE = 16, /* of SizeOfData in a debug entry */
 	SECTION_LIMIT = 96, /* what Windows' loader takes; PE/COFF specification, "COFF File Header" */
 	PAGE_BYTES = 4096,
+	HUGE_PAGE_BYTES = 1 << 21,
+	LARGE_OUTPUT = 8 << 20, /* from here on one huge page more is little */
 };
 
 static uint64_t align_up(uint64_t value, uint32_t alignment)
@@ -269,6 +272,7 @@ enum status image_file_add_section(struct image_file *file, const char *name, ui
 struct file_plan {
 	uint32_t *raw;          /* new PointerToRawData of each section */
 	uint32_t headers_size;  /* bytes, aligned */
+	uint32_t data;          /* where the first section's data begins, or the overlay */
 	uint32_t overlay;       /* new offset */
 	size_t size;            /* bytes of the file */
 };
@@ -342,6 +346,10 @@ static enum status plan_file(const struct image_file *file, struct file_plan *pl
 		at += align_up(section->data_size, file->file_alignment);
 	}
 	plan->overlay = (uint32_t)at;
+	plan->data = plan->overlay;
+	for (uint32_t i = 0; i < file->sections.len; i++)
+		if (file->sections.data[i].data_size && plan->raw[i] < plan->data)
+			plan->data = plan->raw[i];
 	plan->size = at + file->overlay_size;
 	if (plan->size > INT32_MAX)
 		return diag_fail(diag, STATUS_NO_ROOM, "the output would exceed 2 GiB");
@@ -439,6 +447,7 @@ static void write_headers(const struct image_file *file, const struct file_plan 
 	uint8_t *coff = bytes + headers->pe.v + 4, *optional = bytes + headers->optional.v;
 
 	memcpy(bytes, file->headers, file->headers_size);
+	memset(bytes + file->headers_size, 0, plan->data - file->headers_size);
 	store_u16(coff + FILE_HEADER_SECTION_COUNT, (uint16_t)file->sections.len);
 	if (coff_symbols_present(file->source))
 		store_u32(coff + FILE_HEADER_SYMBOL_TABLE,
@@ -489,15 +498,34 @@ static void write_data(const struct image_file *file, const struct file_plan *pl
 
 	for (uint32_t i = 0; i < file->sections.len; i++) {
 		const struct file_section *section = &file->sections.data[i];
+		uint64_t padded = align_up(section->data_size, file->file_alignment);
 
-		if (section->data_size)
-			memcpy(bytes + plan->raw[i],
-			       section->edited ? section->data : source + section->old_raw.v,
-			       section->data_size);
+		if (section->data_size == 0)
+			continue;
+		memcpy(bytes + plan->raw[i],
+		       section->edited ? section->data : source + section->old_raw.v,
+		       section->data_size);
+		memset(bytes + plan->raw[i] + section->data_size, 0,
+		       padded - section->data_size);
 	}
 	memcpy(bytes + plan->overlay,
 	       file->overlay_edited ? file->overlay : source + file->overlay_off.v,
 	       file->overlay_size);
+}
+
+/* Memory that is written whole, from begin to end: huge pages spare a large output
+ * thousands of page faults.  free() gives it back. */
+static uint8_t *output_alloc(size_t size)
+{
+	size_t aligned = align_up(size, HUGE_PAGE_BYTES);
+	uint8_t *bytes;
+
+	if (size < LARGE_OUTPUT)
+		return malloc(size);
+	bytes = aligned_alloc(HUGE_PAGE_BYTES, aligned);
+	if (bytes)
+		madvise(bytes, aligned, MADV_HUGEPAGE);
+	return bytes;
 }
 
 enum status image_file_emit(struct image_file *file, uint8_t **ret_bytes, size_t *ret_size,
@@ -512,7 +540,7 @@ enum status image_file_emit(struct image_file *file, uint8_t **ret_bytes, size_t
 		status = plan_file(file, &plan, diag);
 	if (status != STATUS_OK)
 		goto out;
-	bytes = calloc(1, plan.size);
+	bytes = output_alloc(plan.size);
 	if (!bytes) {
 		status = diag_no_memory(diag);
 		goto out;

@@ -11,7 +11,6 @@
  */
 #include "layout/relink.h"
 
-#include "base/sha256.h"
 #include "layout/image_file.h"
 #include "layout/rewrite.h"
 
@@ -47,25 +46,25 @@ static enum status list_moves(const struct graph *graph, const struct layout *la
 }
 
 /* SHA-256 over the original's hash and the moves; its first 16 bytes are the GUID. */
-static struct sha256 identity_of(const struct image *image, const struct relinked *relinked)
+static struct sha256 identity_of(const struct sha256 *original,
+				 const struct relinked *relinked)
 {
-	struct sha256 parts[2];
+	struct sha256 parts[2] = {*original};
 
-	parts[0] = sha256_of(image->bytes, image->size);
 	parts[1] = sha256_of(relinked->moves.data,
 			     relinked->moves.len * sizeof(*relinked->moves.data));
 	return sha256_of(parts, sizeof(parts));
 }
 
-static void renew_guid(const struct graph *graph, const struct relinked *relinked,
-		       struct image_file *file)
+static void renew_guid(const struct graph *graph, const struct sha256 *original,
+		       const struct relinked *relinked, struct image_file *file)
 {
 	const struct debug_directory *debug = &graph->tables.debug;
 	struct sha256 identity;
 
 	if (relinked->moves.len == 0 || debug->count == 0)
 		return;
-	identity = identity_of(graph->image, relinked);
+	identity = identity_of(original, relinked);
 	for (uint32_t i = 0; i < debug->count; i++) {
 		const struct debug_entry *entry = &debug->data[i];
 		uint8_t *guid = entry->guid.v && debug_entry_agrees(graph->image, entry)
@@ -78,7 +77,8 @@ static void renew_guid(const struct graph *graph, const struct relinked *relinke
 }
 
 static enum status edit(const struct graph *graph, const struct layout *layout,
-			struct image_file *file, struct relinked *relinked, struct diag *diag)
+			const struct relink_options *options, struct image_file *file,
+			struct relinked *relinked, struct diag *diag)
 {
 	struct rewrite rewrite = {.graph = graph, .layout = layout, .file = file};
 	enum status status = add_code_section(file, layout, diag);
@@ -100,7 +100,7 @@ static enum status edit(const struct graph *graph, const struct layout *layout,
 	if (status != STATUS_OK)
 		return status;
 	rewrite_symbols(&rewrite);
-	renew_guid(graph, relinked, file);
+	renew_guid(graph, &options->original, relinked, file);
 	return STATUS_OK;
 }
 
@@ -116,7 +116,7 @@ enum status relink_write(const struct graph *graph, const struct layout *layout,
 		return status;
 	if (options->file_alignment)
 		file.file_alignment = options->file_alignment;
-	status = edit(graph, layout, &file, ret_relinked, diag);
+	status = edit(graph, layout, options, &file, ret_relinked, diag);
 	if (status == STATUS_OK)
 		status = image_file_emit(&file, &ret_relinked->bytes, &ret_relinked->size, diag);
 	ret_relinked->dropped_signature = file.had_certificate;

@@ -3,12 +3,14 @@
 #ifndef APPULSE_LAYOUT_RELINK_H
 #define APPULSE_LAYOUT_RELINK_H
 
+#include "base/sha256.h"
 #include "graph/graph.h"
 #include "layout/map_file.h"
 #include "layout/placement.h"
 
 struct relink_options {
 	uint32_t file_alignment; /* bytes, 512 to 65536, a power of two; 0 keeps the original's */
+	struct sha256 original;  /* of the original's file: a part of the new identity */
 };
 
 /* The finished output. */

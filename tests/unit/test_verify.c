@@ -41,7 +41,7 @@ static void fix_checksum(uint8_t *bytes, size_t size)
 static void relink(struct trial *t, uint64_t seed, enum placement placement,
 		   uint32_t file_alignment)
 {
-	struct relink_options options = {file_alignment};
+	struct relink_options options = {.file_alignment = file_alignment};
 	struct order order;
 	struct layout layout;
 	struct diag diag;

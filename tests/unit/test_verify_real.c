@@ -28,7 +28,7 @@ struct shuffled {
 static void shuffle(struct shuffled *s, const char *path, uint64_t seed,
 		    enum placement placement, uint32_t file_alignment)
 {
-	struct relink_options options = {file_alignment};
+	struct relink_options options = {.file_alignment = file_alignment};
 	struct discovery_options discovery = {0};
 	struct order order;
 	struct layout layout;
