@@ -138,9 +138,10 @@ static uint64_t symbol_bytes(const struct image *image)
 	       (strings + 4 <= image->size ? load_u32(image->bytes + strings) : 0);
 }
 
-static void measure_file(const struct image *image, struct doctor_contents *c)
+/* Where the data of sections ends in the file. */
+static uint64_t end_of_sections(const struct image *image)
 {
-	uint64_t end = image->headers.size_of_headers, used;
+	uint64_t end = image->headers.size_of_headers;
 
 	for (uint32_t i = 0; i < image->section_count; i++) {
 		const struct section *section = &image->sections[i];
@@ -149,9 +150,24 @@ static void measure_file(const struct image *image, struct doctor_contents *c)
 		if (section->raw_size && raw_end > end)
 			end = raw_end;
 	}
-	c->certificate = image->directories[DIRECTORY_CERTIFICATE].size;
-	used = end + symbol_bytes(image) + c->certificate;
-	c->overlay = used < image->size ? (uint32_t)(image->size - used) : 0;
+	return end;
+}
+
+/* Zeros alone are no overlay: linkers leave some at the end. */
+static void measure_file(const struct image *image, struct doctor_contents *c)
+{
+	struct data_directory certificate = image->directories[DIRECTORY_CERTIFICATE];
+	uint64_t begin = end_of_sections(image) + symbol_bytes(image), bytes = 0;
+	bool holds = false;
+
+	for (uint64_t i = begin; i < image->size; i++) {
+		if (i - certificate.rva.v < certificate.size)
+			continue;
+		bytes++;
+		holds |= image->bytes[i] != 0;
+	}
+	c->certificate = certificate.size;
+	c->overlay = holds ? (uint32_t)bytes : 0;
 }
 
 static enum status read_tables(struct image *image, struct doctor_contents *c,

@@ -140,22 +140,24 @@ static void print_compilers(const struct toolchain *t)
 		[RICH_POGO_CPP] = "C++ with PGO", [RICH_ASSEMBLER] = "assembler",
 	};
 	uint64_t counts[RICH_TOOL_COUNT] = {0};
-	struct line line;
+	struct line line = {0};
 
-	begin(&line, "made from");
 	for (uint32_t i = 0; i < t->rich.count; i++)
 		counts[rich_tool_of(t->rich.entries[i].product)] += t->rich.entries[i].count;
+	if (t->rich.count)
+		begin(&line, "objects");
 	for (unsigned i = 0; i < RICH_TOOL_COUNT; i++)
 		if (names[i] && counts[i])
-			item(&line, "%s: %s", names[i], human_things(counts[i], "object").text);
+			item(&line, "%s %s", names[i], human_count(counts[i]).text);
+	if (t->rich.count)
+		end(&line);
+	begin(&line, "signs of");
 	for (uint32_t i = 0; i < t->sign_count; i++) {
 		const struct toolchain_sign *sign = &t->signs[i];
 
 		item(&line, "%s%s%s (%s)", sign->name, sign->version[0] ? " " : "",
 		     sign->version, sign->found);
 	}
-	if (!line.continues)
-		item(&line, "unknown");
 	end(&line);
 }
 
@@ -239,7 +241,7 @@ static void print_debug(const struct doctor *d)
 
 	begin(&line, "debug");
 	if (c->codeview.pdb)
-		item(&line, "%s", c->codeview.pdb);
+		item(&line, "%s", c->codeview.pdb[0] ? c->codeview.pdb : "no PDB");
 	if (c->codeview.pdb)
 		item(&line, "%s age %u", c->codeview.guid, c->codeview.age);
 	count_item(&line, c->symbols.count, "COFF symbol");
