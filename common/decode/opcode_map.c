@@ -272,6 +272,7 @@ static inline bool take_operands(struct opcode_parts *p, struct insn *insn)
 	} else if (size == 4) {
 		insn->constants[0] = (uint64_t)p->displacement;
 		insn->constant_count = 1;
+		insn->displacement_offset = p->at;
 	}
 	p->at += size;
 	if (p->row & READS_ENTRY)

@@ -106,8 +106,11 @@ static void find_constants(const ZydisDecodedInstruction *zi, struct insn *insn)
 	if (zi->raw.imm[0].size >= 32 && !zi->raw.imm[0].is_relative &&
 	    passes_immediate_on(zi))
 		insn->constants[insn->constant_count++] = zi->raw.imm[0].value.u;
-	if (zi->raw.disp.size >= 32 && !is_rip_relative(zi))
+	if (zi->raw.disp.size >= 32 && !is_rip_relative(zi)) {
 		insn->constants[insn->constant_count++] = (uint64_t)zi->raw.disp.value;
+		if (zi->raw.disp.size == 32)
+			insn->displacement_offset = zi->raw.disp.offset;
+	}
 }
 
 /* Cheap, and wide: not all of these read jump tables, but all reads of tables that

@@ -46,21 +46,27 @@ static void add_branch(struct discovery *d, const struct insn *insn, struct rva 
 	bool inside =
 		entry && ref.target.v >= entry->begin.v && ref.target.v < entry->end.v;
 	bool in_table = inside || discovery_table_entry(d, ref.target);
+	struct branch branch = {at, ref.target};
+	uint8_t *state = discovery_state(d, ref.target);
 
 	/* Bare code that is called, or that a jump out of a function table entry leads
 	 * to (a tail call), begins a function.  Whether two places in bare code are in
 	 * one function is not known yet. */
-	if (insn->flow != FLOW_CALL && (inside || (!entry && !in_table)))
+	if (insn->flow == FLOW_CALL) {
+		discovery_enter(d, ref.target, !in_table);
+	} else {
 		discovery_reach(d, ref.target);
-	else
-		discovery_enter(d, ref.target,
-				(insn->flow == FLOW_CALL || entry) && !in_table);
-	if (inside && insn->flow != FLOW_CALL)
-		return;
+		if (state && entry && !in_table)
+			*state |= CODE_FUNCTION;
+		if (!vec_push(&d->branches, branch))
+			d->out_of_memory = true;
+		if (inside)
+			return;
+	}
 	if (insn->field_size < 4) {
-		struct short_branch branch = {at, ref.target};
+		struct short_branch short_branch = {at, ref.target};
 
-		if (!vec_push(&d->short_branches, branch))
+		if (!vec_push(&d->short_branches, short_branch))
 			d->out_of_memory = true;
 		return;
 	}
@@ -118,6 +124,9 @@ static void add_constants(struct discovery *d, const struct insn *insn, struct r
 			continue;
 		if (!vec_push(&d->constants, constant))
 			d->out_of_memory = true;
+		if (i + 1 == insn->constant_count && insn->displacement_offset &&
+		    !vec_push(&d->displaced, constant))
+			d->out_of_memory = true;
 	}
 }
 
@@ -134,13 +143,23 @@ static void doubt_both(struct discovery *d, struct rva at, uint32_t length)
 		discovery_doubt(d, rva_add(at, i), PIN_OVERLAP);
 }
 
+/* Control runs over the end of a row of the function table: into a chained one, which may
+ * hold a table as well, and is entered in no other way. */
+static void reach_part(struct discovery *d, struct rva rva)
+{
+	const struct runtime_function *entry = discovery_table_entry(d, rva);
+
+	if (entry && entry->begin.v == rva.v)
+		discovery_reach(d, rva);
+}
+
 /* Decodes from `start` until control ends, known code is met, or a boundary. */
 static void sweep_run(struct discovery *d, struct rva start)
 {
 	struct code_range *range = discovery_range(d, start);
 	const struct runtime_function *entry = discovery_table_entry(d, start);
 	uint32_t at = start.v - range->begin.v;
-	bool padded = false;
+	bool padded = false, runs_on = false;
 
 	while (at < range->size) {
 		struct rva here = rva_add(range->begin, at);
@@ -153,8 +172,11 @@ static void sweep_run(struct discovery *d, struct rva start)
 			discovery_doubt(d, here, PIN_OVERLAP);
 			return;
 		}
-		if (at != start.v - range->begin.v && (range->map[at] & CODE_BOUNDARY))
+		if (at != start.v - range->begin.v && (range->map[at] & CODE_BOUNDARY)) {
+			if (runs_on)
+				reach_part(d, here);
 			return;
+		}
 		if (!insn_decode(range->bytes + at, range->size - at, &insn)) {
 			discovery_doubt(d, here, PIN_UNDECODED);
 			return;
@@ -167,6 +189,8 @@ static void sweep_run(struct discovery *d, struct rva start)
 		if (padded && insn.padding && insn.flow == FLOW_STOP)
 			return;
 		padded = insn.padding;
+		runs_on = !padded && insn.flow != FLOW_CALL &&
+			  insn.flow != FLOW_CALL_INDIRECT;
 		mark(range, at, insn.length, CODE_START, CODE_INSIDE);
 		d->graph->decoded++;
 		if (insn.field != FIELD_NONE)
@@ -174,7 +198,8 @@ static void sweep_run(struct discovery *d, struct rva start)
 		add_constants(d, &insn, here);
 		if (insn.loads_entry && !vec_push(&d->entry_loads, here))
 			d->out_of_memory = true;
-		if (insn.jump_computed && !vec_push(&d->computed_jumps, here))
+		if (insn.jump_computed &&
+		    !vec_push(&d->computed_jumps, (struct computed_jump){.at = here}))
 			d->out_of_memory = true;
 		if (!goes_on(&insn))
 			return;

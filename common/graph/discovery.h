@@ -9,6 +9,7 @@
 
 #include "decode/insn.h"
 #include "graph/graph.h"
+#include "graph/value_flow.h"
 
 /* Something that keeps the code at `rva` where it is. */
 struct doubt {
@@ -32,13 +33,30 @@ struct joined_code {
 	struct rva first, last;
 };
 
-/* What exploring left of a function with computed jumps, so that it is looked at
- * again only when there is more to see. */
-struct explored {
-	struct rva begin;
-	uint8_t mode;     /* in which it was looked at: enum solver_mode */
-	uint32_t unknown; /* bytes not understood then */
-	bool complete;    /* every jump was understood, without a guess at a length */
+/* A branch or jump, or an entry of a jump's table. */
+struct branch {
+	struct rva from, to; /* instructions */
+};
+
+enum jump_outcome {
+	JUMP_UNTRIED,
+	JUMP_POINTER,  /* led by a whole pointer: needs no care */
+	JUMP_TABLE,    /* led by the table of `target` */
+	JUMP_UNSOLVED,
+};
+
+/* A jump through a register, or a register that was saved. */
+struct computed_jump {
+	struct rva at;
+	uint8_t outcome;          /* enum jump_outcome */
+	bool guessed;             /* the outcome rests on a label that nothing led to */
+	bool shown;               /* exploring has read its table */
+	bool entered;             /* exploring has entered all that its table leads to */
+	struct value target;      /* what it jumps to, and how many entries are in reach */
+	struct value_bound bound;
+	struct rva small;         /* the table of bytes or words that gives the index, */
+	uint32_t small_size;      /* and its size in bytes; 0: there is none */
+	struct rva low, high;     /* the code that was looked at to find it out */
 };
 
 /* What may be done to the bytes of a table (table_bytes.c). */
@@ -63,9 +81,16 @@ struct discovery {
 	const struct discovery_options *options;
 	struct diag *diag;
 	VEC(struct rva) work;            /* instruction starts still to decode */
-	VEC(struct rva) computed_jumps;  /* jumps whose target was perhaps computed */
+	VEC(struct computed_jump) computed_jumps;
+	VEC(struct branch) branches;     /* all direct ones; the first `branches_merged` are
+	                                  * sorted, and the rest is while tables are read */
+	uint32_t branches_merged;
+	VEC(struct branch) table_branches; /* sorted */
+	uint32_t explored_code;          /* instructions known when jumps were last explored */
 	VEC(struct rva) entry_loads;     /* instructions that may read a table's entry */
-	VEC(struct explored) explored;   /* ascending */
+	VEC(struct code_constant) displaced; /* instructions with a displacement that is
+	                                  * an RVA in code, if it is one */
+	uint32_t displaced_known;        /* how many of them were looked at */
 	VEC(struct rva) taken_labels;    /* places in code whose address lea or a relocated
 	                                  * pointer takes */
 	VEC(struct code_constant) constants;

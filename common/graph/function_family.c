@@ -63,16 +63,6 @@ static bool is_branch_to_part(const struct function_families *families,
 		!families->members[to].called);
 }
 
-static bool mark_entered(const struct discovery *d, struct rva rva)
-{
-	uint8_t *state = discovery_state(d, rva);
-	bool is_new = state && !(*state & CODE_ENTERED);
-
-	if (state)
-		*state |= CODE_ENTERED | CODE_LABEL;
-	return is_new;
-}
-
 static void add_branch(struct function_families *families, const struct discovery *d,
 		       struct rva site, struct rva target)
 {
@@ -84,7 +74,6 @@ static void add_branch(struct function_families *families, const struct discover
 	if (!is_branch_to_part(families, d, from, to, target))
 		return;
 	unite(families, from, to);
-	mark_entered(d, target);
 }
 
 /* A chained row of the function table is a part of the function that it is chained to:
@@ -181,16 +170,15 @@ void function_families_release(struct function_families *families)
 	families->count = 0;
 }
 
-bool function_families_join(struct function_families *families, struct discovery *d,
+void function_families_join(struct function_families *families, struct discovery *d,
 			    uint32_t from, struct rva target)
 {
 	uint32_t to = graph_function_at(d->graph, target);
 
 	if (to == NO_FUNCTION || to == from)
-		return false;
+		return;
 	families->members[to].referred_to = true;
 	unite(families, from, to);
-	return mark_entered(d, target);
 }
 
 void function_families_doubt(struct function_families *families, struct discovery *d)

@@ -26,14 +26,12 @@ struct function_families {
 	uint32_t count;
 };
 
-/* Reads the references found so far, and marks as CODE_ENTERED what a branch of another
- * function leads to.  False when memory is out; then nothing is owned. */
+/* Reads the references found so far.  False when memory is out; then nothing is owned. */
 bool function_families_init(struct function_families *families, struct discovery *d);
 void function_families_release(struct function_families *families);
 
-/* A computed jump in the function `from` may lead to `to`; true when a function gets a
- * new way into its middle by that. */
-bool function_families_join(struct function_families *families, struct discovery *d,
+/* A computed jump in the function `from` may lead to `to`. */
+void function_families_join(struct function_families *families, struct discovery *d,
 			    uint32_t from, struct rva to);
 
 /* Pins what a computed jump that is not understood may lead to: its own function's

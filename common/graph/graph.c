@@ -21,7 +21,7 @@
 enum {
 	FIND_ROUNDS = 32,
 	FLOW_STEPS = 1 << 18, /* of following values, and for each byte of code: */
-	FLOW_STEPS_PER_BYTE = 32,
+	FLOW_STEPS_PER_BYTE = 8,
 };
 
 struct code_range *discovery_range(const struct discovery *d, struct rva rva)
@@ -260,7 +260,9 @@ static void discovery_release(struct discovery *d)
 	vec_release(&d->work);
 	vec_release(&d->computed_jumps);
 	vec_release(&d->entry_loads);
-	vec_release(&d->explored);
+	vec_release(&d->branches);
+	vec_release(&d->table_branches);
+	vec_release(&d->displaced);
 	vec_release(&d->taken_labels);
 	vec_release(&d->constants);
 	vec_release(&d->short_branches);

@@ -72,6 +72,7 @@ enum ref_kind {
 	REF_TABLE,      /* T - base, 32 bits: an entry of a jump table */
 	REF_SELF,       /* T - S, 32 bits */
 	REF_STATE,      /* T, 32 bits, of a row in a state map: the rows are sorted anew */
+	REF_DISPLACEMENT, /* T, 32 bits: added to the image base in a register */
 };
 
 struct ref {

@@ -61,12 +61,33 @@ static void scan_section(struct discovery *d, const struct section *section)
 	}
 }
 
+/* Whether the constant is known to be a displacement from the image's own address. */
+static bool is_displacement(const struct graph *graph, const struct code_constant *constant)
+{
+	uint32_t i = graph_ref_from(graph, constant->site);
+
+	for (; i < graph->refs.len && graph->refs.data[i].site.v < constant->site.v + 15; i++)
+		if (graph->refs.data[i].kind == REF_DISPLACEMENT &&
+		    graph->refs.data[i].target.v == constant->value.v)
+			return true;
+	return false;
+}
+
+/* A constant may name a function, or a table in one that is not code. */
+static bool may_be_named(const struct discovery *d, struct rva rva)
+{
+	uint8_t state = *discovery_state(d, rva);
+
+	return (state & CODE_FUNCTION) || (state & CODE_STATE) == CODE_TABLE;
+}
+
 void hidden_refs_add(struct discovery *d)
 {
 	for (uint32_t i = 0; i < d->image->section_count; i++)
 		if (is_scanned(d->image, &d->image->sections[i]))
 			scan_section(d, &d->image->sections[i]);
 	for (uint32_t i = 0; i < d->constants.len; i++)
-		if (starts_function(d, d->constants.data[i].value.v))
+		if (may_be_named(d, d->constants.data[i].value) &&
+		    !is_displacement(d->graph, &d->constants.data[i]))
 			discovery_doubt(d, d->constants.data[i].value, PIN_CODE_CONSTANT);
 }

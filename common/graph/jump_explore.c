@@ -1,58 +1,160 @@
 /* Following computed jumps while code is still being found: what they lead to is
- * entered, and tables in the text are marked, so that they are not decoded.  Nothing is
- * recorded; jump_table.c proves all of it again at the end. */
+ * entered, and tables in the text are marked, so that they are not decoded.  No reference
+ * is recorded; jump_table.c proves all of it again at the end.
+ *
+ * All jumps that may have something left to show are looked at, then what they lead to is
+ * decoded, then the next round begins.  A jump whose table has a bound is done when its
+ * targets are entered, and one in code of which every byte is understood has nothing to
+ * show. */
 #include <string.h>
 
 #include "graph/jump_solver.h"
 
-enum { EXPLORE_ROUNDS = 64 /* of a function whose tables lead each to the next jump */ };
-
-/* Whether a table may be read in the function. */
-static bool may_read_table(const struct discovery *d, struct rva begin, uint32_t size)
-{
-	uint32_t i = rvas_first_from(d->entry_loads.data, d->entry_loads.len, begin);
-
-	return i < d->entry_loads.len && rva_in(d->entry_loads.data[i], begin, size);
-}
-
-/* The code from the function's start at or before `rva` to the next. */
-static void extent_of(const struct discovery *d, struct rva rva, struct rva *ret_begin,
-		      uint32_t *ret_size)
-{
-	const struct runtime_function *entry = discovery_table_entry(d, rva);
-	const struct code_range *range = discovery_range(d, rva);
-	uint32_t begin = rva.v - range->begin.v, end = begin + 1;
-	const uint8_t stop = CODE_FUNCTION | CODE_BOUNDARY;
-
-	if (entry) {
-		*ret_begin = entry->begin;
-		*ret_size = entry->end.v - entry->begin.v;
-		return;
-	}
-	while (begin > 0 && !(range->map[begin] & stop))
-		begin--;
-	while (end < range->size && !(range->map[end] & stop))
-		end++;
-	*ret_begin = rva_add(range->begin, begin);
-	*ret_size = end - begin;
-}
-
-struct rva_list {
-	struct rva *data;
-	uint32_t len, cap;
+/* What a round finds; nothing is marked before its end, since marks change answers. */
+struct findings {
+	VEC(struct branch) entries;     /* of tables */
+	VEC(struct code_extent) tables; /* in the text */
+	VEC(struct rva) hints;
+	struct code_extent hinted; /* where the hints were collected */
+	struct code_extent known;  /* whose `unknown` and `reads` are true of it */
+	bool unknown, reads;
 };
 
-/* Marks a table in the text; true when it was not marked before. */
-static bool mark_table(struct solver *s, const struct value *target, uint32_t count)
+/* Whether a table may be read in the code. */
+static bool may_read_table(const struct discovery *d, struct code_extent extent)
 {
-	struct code_range *range = discovery_range(s->d, target->table);
-	uint32_t at;
+	uint32_t i = rvas_first_from(d->entry_loads.data, d->entry_loads.len, extent.begin);
+
+	return i < d->entry_loads.len &&
+	       rva_in(d->entry_loads.data[i], extent.begin, extent.size);
+}
+
+static bool is_padding(uint8_t map)
+{
+	return (map & CODE_STATE) == CODE_PADDING;
+}
+
+/* Whether there are bytes that may turn out to be code or a table.  A single nop amid code
+ * was taken for padding but may be a case that does nothing (GCC, -O0). */
+static bool has_unknown(const struct discovery *d, struct code_extent extent)
+{
+	const struct code_range *range = discovery_range(d, extent.begin);
+	const uint8_t *map = range->map + (extent.begin.v - range->begin.v);
+	const uint8_t *bytes = range->bytes + (extent.begin.v - range->begin.v);
+
+	for (uint32_t i = 0; i < extent.size; i++) {
+		uint8_t state = map[i] & CODE_STATE;
+
+		if (state == CODE_UNKNOWN ||
+		    (state == CODE_PADDING && bytes[i] == 0x90 && i > 0 &&
+		     i + 1 < extent.size && !is_padding(map[i - 1]) &&
+		     !is_padding(map[i + 1])))
+			return true;
+	}
+	return false;
+}
+
+/* Collects what lea seems to take the address of in code that is not reached yet.  The
+ * label that ends a table may stand in code that only this table leads to, or another;
+ * read too far, the table leads into the midst of instructions and tables.  Bytes may
+ * be misread here: a table that ends too early will be found too short, and pins. */
+static void collect_hints(struct jump_solver *s, struct findings *found)
+{
+	const struct code_range *range = discovery_range(s->d, s->extent.begin);
+	uint32_t at = s->extent.begin.v - range->begin.v, end = at + s->extent.size;
+
+	if (found->hinted.begin.v != s->extent.begin.v) {
+		found->hinted = s->extent;
+		found->hints.len = 0;
+		while (at < end) {
+			struct insn insn;
+
+			if ((range->map[at] & CODE_STATE) != CODE_UNKNOWN ||
+			    !insn_decode(range->bytes + at, end - at, &insn)) {
+				at++;
+				continue;
+			}
+			at += insn.length;
+			if (insn.field == FIELD_ADDRESS &&
+			    !vec_push(&found->hints,
+				      rva_add(range->begin, at + (uint32_t)insn.relative)))
+				s->d->out_of_memory = true;
+		}
+		rvas_sort(found->hints.data, found->hints.len);
+	}
+	s->hints = found->hints.data;
+	s->hint_count = found->hints.len;
+}
+
+static void add_range(struct discovery *d, struct findings *found, struct rva begin,
+		      uint32_t size)
+{
+	struct code_extent range = {begin, size};
+
+	if (size && discovery_range(d, begin) && !vec_push(&found->tables, range))
+		d->out_of_memory = true;
+}
+
+static void add_table(struct jump_solver *s, struct computed_jump *jump,
+		      struct findings *found)
+{
+	uint32_t count = solver_table_count(s, jump);
+
+	add_range(s->d, found, jump->target.table, 4 * count);
+	add_range(s->d, found, jump->small, jump->small_size);
+	for (uint32_t i = 0; i < count; i++) {
+		struct branch entry = {.from = jump->at};
+
+		if (solver_read_entry(s, &jump->target, i, &entry.to) !=
+			    TABLE_ENTRY_LEADS ||
+		    !solver_holds(s, entry.to))
+			continue;
+		if (!vec_push(&found->entries, entry))
+			s->d->out_of_memory = true;
+	}
+	jump->shown = true;
+	jump->entered = count > 0 && !solver_table_is_open(jump, count);
+}
+
+/* Looks at one jump; without `unbounded`, only tables whose length a comparison gives are
+ * read. */
+static void explore(struct jump_solver *s, struct computed_jump *jump, bool unbounded,
+		    bool more_code, struct findings *found)
+{
+	struct discovery *d = s->d;
+
+	if (jump->outcome == JUMP_POINTER || jump->entered)
+		return;
+	if (!rva_in(jump->at, s->extent.begin, s->extent.size))
+		s->extent = jump_solver_extent(d, jump->at);
+	if (found->known.begin.v != s->extent.begin.v) {
+		found->known = s->extent;
+		found->reads = may_read_table(d, s->extent);
+		found->unknown = found->reads && has_unknown(d, s->extent);
+	}
+	if (!found->reads)
+		return;
+	if (jump->shown && !found->unknown)
+		return;
+	if (jump->outcome != JUMP_TABLE && (jump->outcome == JUMP_UNTRIED || more_code))
+		jump_solver_solve(s, jump);
+	if (jump->outcome != JUMP_TABLE ||
+	    (!unbounded && (jump->bound.count == 0 || jump->bound.wide)))
+		return;
+	s->hint_count = 0;
+	if (jump->bound.count == 0 || jump->bound.wide)
+		collect_hints(s, found);
+	add_table(s, jump, found);
+}
+
+/* Marks bytes of tables in the text; true when some were not marked before. */
+static bool mark_table(struct discovery *d, struct code_extent table)
+{
+	struct code_range *range = discovery_range(d, table.begin);
+	uint32_t at = table.begin.v - range->begin.v;
 	bool found = false;
 
-	if (!range)
-		return false;
-	at = target->table.v - range->begin.v;
-	for (uint32_t i = 0; i < 4 * count; i++) {
+	for (uint32_t i = 0; i < table.size && at + i < range->size; i++) {
 		if ((range->map[at + i] & CODE_STATE) == CODE_UNKNOWN) {
 			range->map[at + i] |= CODE_TABLE;
 			found = true;
@@ -61,196 +163,69 @@ static bool mark_table(struct solver *s, const struct value *target, uint32_t co
 	return found;
 }
 
-/* Marks the tables of one function and enters what they lead to; true when a table is
- * new. */
-static bool enter_targets(struct solver *s)
+static bool add_branches(struct discovery *d, const struct findings *found)
 {
-	bool found = false;
+	uint32_t before = d->table_branches.len, count;
 
-	for (uint32_t i = 0; i < s->jumps.len; i++) {
-		const struct value *target = &s->jumps.data[i].target;
-		uint32_t count =
-			target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
-
-		found |= mark_table(s, target, count);
-		for (uint32_t e = 0; e < count; e++) {
-			struct rva to;
-
-			if (!solver_read_entry(s, target, e, &to) || !solver_holds(s, to))
-				continue;
-			discovery_reach(s->d, to);
-		}
-	}
-	return found;
-}
-
-/* Whether all computed jumps met were understood. */
-static bool is_complete(const struct solver *s)
-{
-	for (uint32_t i = 0; i < s->jumps.len; i++)
-		if (!s->jumps.data[i].solved)
-			return false;
-	return !s->gave_up;
-}
-
-/* Collects what lea seems to take the address of in code that is not reached yet.  The
- * label that ends a table may stand in code that only this table leads to, or another;
- * read too far, the table leads into the midst of instructions and tables.  Bytes may
- * be misread here: a table that ends too early will be found too short, and pins. */
-static void collect_hints(struct discovery *d, struct rva begin, uint32_t size,
-			  struct rva_list *hints)
-{
-	const struct code_range *range = discovery_range(d, begin);
-	uint32_t at = begin.v - range->begin.v, end = at + size;
-
-	while (at < end) {
-		struct insn insn;
-
-		if ((range->map[at] & CODE_STATE) != CODE_UNKNOWN ||
-		    !insn_decode(range->bytes + at, end - at, &insn)) {
-			at++;
-			continue;
-		}
-		at += insn.length;
-		if (insn.field == FIELD_ADDRESS &&
-		    !vec_push(hints, rva_add(range->begin, at + (uint32_t)insn.relative)))
+	for (uint32_t i = 0; i < found->entries.len; i++)
+		if (!vec_push(&d->table_branches, found->entries.data[i]))
 			d->out_of_memory = true;
-	}
-	rvas_sort(hints->data, hints->len);
+	count = d->table_branches.len;
+	branches_sort(d->table_branches.data, &count);
+	d->table_branches.len = count;
+	return count > before;
 }
 
-/* Follows one function's jumps as long as they lead to more code in it.  The first
- * `sorted` of all jumps ascend. */
-static bool explore_function(struct discovery *d, enum solver_mode mode, struct rva begin,
-			     uint32_t size, uint32_t sorted, bool *ret_complete)
+/* Marks and enters what was found; true when there is more code or another table. */
+static bool enter(struct discovery *d, const struct findings *found)
 {
-	bool found = false, more = true;
-	struct described described;
-	int rounds = 0;
-	struct rva_list hints = {0};
+	uint32_t decoded = d->graph->decoded;
+	bool more = false;
 
-	*ret_complete = false;
-	if (!described_init(&described, size)) {
-		d->out_of_memory = true;
-		return false;
-	}
-	/* What counts is what was decoded: a target may be no code after all. */
-	while (more && !jump_solver_is_spent(d) && rounds++ < EXPLORE_ROUNDS) {
-		uint32_t decoded = d->graph->decoded;
-		struct solver s;
-
-		more = false;
-		hints.len = 0;
-		if (mode == EXPLORE_ALL)
-			collect_hints(d, begin, size, &hints);
-		if (solver_init(&s, d, mode, begin, size, &described)) {
-			s.hints = hints.data;
-			s.hint_count = hints.len;
-			solver_solve(&s, d->computed_jumps.data, sorted,
-				     d->computed_jumps.len);
-			more = enter_targets(&s);
-			*ret_complete = is_complete(&s);
-			solver_release(&s);
-		}
-		code_sweep_reached(d);
-		more |= d->graph->decoded != decoded;
-		found |= more;
-	}
-	described_release(&described);
-	vec_release(&hints);
-	return found;
+	for (uint32_t i = 0; i < found->tables.len; i++)
+		more |= mark_table(d, found->tables.data[i]);
+	more |= add_branches(d, found);
+	for (uint32_t i = 0; i < found->entries.len; i++)
+		discovery_reach(d, found->entries.data[i].to);
+	code_sweep_reached(d);
+	return more || d->graph->decoded != decoded;
 }
 
-static bool is_padding(uint8_t map)
+/* What stands at a displacement from the image's own address is read as data: a table
+ * most likely, which must not be decoded. */
+static void note_displaced(struct jump_solver *s)
 {
-	return (map & CODE_STATE) == CODE_PADDING;
-}
+	struct discovery *d = s->d;
 
-/* Bytes that may turn out to be code or a table.  A single nop amid code was taken for
- * padding but may be a case that does nothing (GCC, -O0). */
-static uint32_t count_unknown(const struct discovery *d, struct rva begin, uint32_t size)
-{
-	const struct code_range *range = discovery_range(d, begin);
-	const uint8_t *map = range->map + (begin.v - range->begin.v);
-	const uint8_t *bytes = range->bytes + (begin.v - range->begin.v);
-	uint32_t unknown = 0;
+	for (uint32_t i = d->displaced_known; i < d->displaced.len; i++) {
+		uint8_t *state = discovery_state(d, d->displaced.data[i].value);
 
-	for (uint32_t i = 0; i < size; i++) {
-		uint8_t state = map[i] & CODE_STATE;
-
-		if (state == CODE_UNKNOWN ||
-		    (state == CODE_PADDING && bytes[i] == 0x90 && i > 0 && i + 1 < size &&
-		     !is_padding(map[i - 1]) && !is_padding(map[i + 1])))
-			unknown++;
+		if ((*state & CODE_STATE) == CODE_UNKNOWN &&
+		    jump_solver_displacement(s, &d->displaced.data[i]))
+			*state |= CODE_LABEL | CODE_DATA;
 	}
-	return unknown;
-}
-
-/* One round over all functions with computed jumps, `jumps` ascending; writes what
- * it leaves of them to `ret_explored`. */
-static bool explore_round(struct discovery *d, enum solver_mode mode,
-			  const struct rva *jumps, uint32_t count,
-			  struct explored *explored, uint32_t *ret_count)
-{
-	struct rva begin = {0};
-	uint32_t size = 0, before = 0;
-	bool found = false;
-
-	for (uint32_t i = 0; i < count && !d->out_of_memory; i++) {
-		struct explored now;
-
-		if (rva_in(jumps[i], begin, size) || jump_is_plain_tail_call(d, jumps[i]))
-			continue;
-		extent_of(d, jumps[i], &begin, &size);
-		if (!may_read_table(d, begin, size))
-			continue;
-		while (before < d->explored.len &&
-		       d->explored.data[before].begin.v < begin.v)
-			before++;
-		now = (struct explored){.begin = begin,
-					.mode = (uint8_t)mode,
-					.unknown = count_unknown(d, begin, size)};
-		if (now.unknown == 0)
-			continue; /* nothing is left to find */
-		if (before < d->explored.len &&
-		    d->explored.data[before].begin.v == begin.v &&
-		    d->explored.data[before].unknown == now.unknown &&
-		    (d->explored.data[before].complete ||
-		     d->explored.data[before].mode == now.mode)) {
-			now.complete = d->explored.data[before].complete;
-		} else {
-			found |= explore_function(d, mode, begin, size, count,
-						  &now.complete);
-			now.unknown = count_unknown(d, begin, size);
-		}
-		explored[(*ret_count)++] = now;
-	}
-	return found;
+	d->displaced_known = d->displaced.len;
 }
 
 bool jump_tables_explore(struct discovery *d, bool unbounded)
 {
-	uint32_t count = d->computed_jumps.len, explored_count = 0;
-	struct rva *jumps = malloc(((size_t)count + 1) * sizeof(*jumps));
-	struct explored *explored = malloc(((size_t)count + 1) * sizeof(*explored));
-	bool found = false;
+	bool more_code = d->explored_code != d->graph->decoded, more = false;
+	struct findings found = {0};
+	struct jump_solver s;
 
-	if (jumps && explored) {
-		/* A copy, because exploring finds more jumps; they have their turn in the
-		 * next round. */
-		jump_solver_sort(d);
-		if (count)
-			memcpy(jumps, d->computed_jumps.data, count * sizeof(*jumps));
-		found = explore_round(d, unbounded ? EXPLORE_ALL : EXPLORE_BOUNDED, jumps,
-				      count, explored, &explored_count);
-		vec_release(&d->explored);
-		d->explored.data = explored;
-		d->explored.len = explored_count;
-		d->explored.cap = count + 1;
-	} else {
+	jump_solver_sort(d);
+	if (!jump_solver_init(&s, d, NULL)) {
 		d->out_of_memory = true;
-		free(explored);
+		return false;
 	}
-	free(jumps);
-	return found && !d->out_of_memory;
+	d->explored_code = d->graph->decoded;
+	for (uint32_t i = 0; i < d->computed_jumps.len && !jump_solver_is_spent(d); i++)
+		explore(&s, &d->computed_jumps.data[i], unbounded, more_code, &found);
+	note_displaced(&s);
+	more = enter(d, &found);
+	vec_release(&found.entries);
+	vec_release(&found.tables);
+	vec_release(&found.hints);
+	jump_solver_release(&s);
+	return more && !d->out_of_memory;
 }

@@ -1,4 +1,4 @@
-/* Solving the computed jumps of one function.  Internal to graph/.
+/* Solving computed jumps.  Internal to graph/.
  *
  * jump_explore.c and jump_table.c say what for; the way is told in jump_table.c.
  */
@@ -7,67 +7,26 @@
 
 #include "graph/discovery.h"
 #include "graph/function_family.h"
-#include "graph/value_flow.h"
+#include "graph/value_query.h"
 
-enum solver_mode {
-	EXPLORE_BOUNDED, /* tables with a bound only */
-	EXPLORE_ALL,
-	PROVE,
-};
-
-/* A computed jump that the flow of values has reached. */
-struct jump {
-	struct rva at;
-	bool solved;         /* needs no care, or is led by the table of `target` */
-	bool conflict;       /* its table contradicts itself */
-	struct value target; /* what the register holds */
-};
-
-/* The instructions of a function that were decoded so far. */
-struct described {
-	int32_t *index_of; /* by byte of the function: index into `data`, -1 none; owned */
-	struct described_insn {
-		struct insn insn;
-		struct insn_detail detail;
-	} *data;
-	uint32_t len, cap;
-	struct described_insn last; /* of those that are not kept */
-};
-
-/* A table that a label ends though another entry seems to follow: the label must be
- * another table's. */
-struct open_table {
-	struct rva jump, end;
-};
-
-/* What proving gathers over all functions. */
-struct proof {
-	struct function_families families;
-	VEC(struct open_table) open;
-	bool again; /* a function has got a new way into it */
-};
-
-/* One function, or before functions are known the code from one start to the next. */
-struct solver {
-	struct discovery *d;
-	enum solver_mode mode;
-	const struct code_range *range;
+/* The code in which a jump stands: a function's, or while functions are not known what
+ * lies from one start to the next, with the chained rows behind a row of the function
+ * table. */
+struct code_extent {
 	struct rva begin;
-	uint32_t size;                     /* bytes */
-	int32_t *state_of;                 /* by byte: index into states, -1 none; owned */
-	uint8_t *pending;                  /* by byte: whether its block is to run; owned */
-	uint32_t running;                  /* offset of the running block */
-	bool pending_before;               /* it or a block before it became pending */
-	VEC(struct flow_state) states;
-	VEC(bool) ran;                     /* by state: whether its block has run before */
-	struct described *described;       /* borrowed */
-	VEC(struct jump) jumps;            /* ascending */
-	bool gave_up;                      /* jumps may be missing: too many blocks,
-	                                    * or values were not followed */
-	const struct rva *hints;           /* borrowed, ascending: where tables may begin */
-	uint32_t hint_count;               /* 0 but when exploring */
-	struct proof *proof;               /* borrowed; NULL when exploring */
-	uint32_t function;                 /* id; only when proving */
+	uint32_t size; /* bytes */
+};
+
+struct jump_solver {
+	struct discovery *d;
+	struct control_flow flow;
+	struct value_query query;
+	bool proving;              /* all code is known */
+	struct code_extent extent; /* of the jump at hand */
+	struct rva asked;          /* begin of the extent of which answers are kept: they
+				    * must not depend on what stands where */
+	const struct rva *hints;   /* borrowed, ascending: where tables may begin */
+	uint32_t hint_count;       /* 0 when proving */
 };
 
 void rvas_sort(struct rva *rvas, uint32_t count);
@@ -75,45 +34,51 @@ void rvas_sort(struct rva *rvas, uint32_t count);
 /* The index of the first of sorted `rvas` at or behind `rva`. */
 uint32_t rvas_first_from(const struct rva *rvas, uint32_t count, struct rva rva);
 
-/* Sorts discovery's lists of jumps, labels and loads; solving needs them sorted. */
+/* Sorts discovery's lists of jumps, labels, loads and branches; solving needs them
+ * sorted. */
 void jump_solver_sort(struct discovery *d);
 
-/* The decoded instructions of a function of `size` bytes; false when memory is out. */
-bool described_init(struct described *described, uint32_t size);
-void described_release(struct described *described);
+/* False when memory is out; then nothing is owned.  `families` is borrowed, and NULL
+ * while code is still being found. */
+bool jump_solver_init(struct jump_solver *s, struct discovery *d,
+		      const struct function_families *families);
+void jump_solver_release(struct jump_solver *s);
 
-/* A solver for the code [begin, begin + size), which borrows `described`.  False when
- * memory is out; then nothing is owned. */
-bool solver_init(struct solver *s, struct discovery *d, enum solver_mode mode,
-		 struct rva begin, uint32_t size, struct described *described);
-void solver_release(struct solver *s);
+/* The extent around `rva`. */
+struct code_extent jump_solver_extent(const struct discovery *d, struct rva rva);
 
-/* Solves the function's jumps, which are among the `count` ones of discovery, of which
- * the first `sorted` ascend: `s->jumps` holds what became of those that control
- * reaches. */
-void solver_solve(struct solver *s, const struct rva *jumps, uint32_t sorted,
-		  uint32_t count);
+/* Finds out what the jump leads to: its `outcome`, `target` and `bound`.  `s->extent` must
+ * be its extent. */
+void jump_solver_solve(struct jump_solver *s, struct computed_jump *jump);
+
+/* Whether a register adds the image's own address to the displacement: where its field is
+ * in the instruction, 0 when it does not. */
+uint8_t jump_solver_displacement(struct jump_solver *s,
+				 const struct code_constant *displaced);
 
 /* Whether so many steps were made, or memory is out, that no jump can be solved. */
 bool jump_solver_is_spent(const struct discovery *d);
 
-/* The index of the first of `s->jumps` at or behind `at`. */
-uint32_t solver_jump_from(const struct solver *s, struct rva at);
+/* Whether `rva` lies in the extent at hand. */
+bool solver_holds(const struct jump_solver *s, struct rva rva);
 
-/* Whether `rva` lies in the solver's code. */
-bool solver_holds(const struct solver *s, struct rva rva);
+/* The number of entries of the jump's table, 0 when it contradicts itself or is not to be
+ * read yet. */
+uint32_t solver_table_count(const struct jump_solver *s, const struct computed_jump *jump);
 
-/* The number of entries of the table that leads to `target`, 0 when it contradicts
- * itself. */
-uint32_t solver_table_count(const struct solver *s, const struct value *target);
+/* Whether only a label or the first word that is no entry ends a table of so many
+ * entries. */
+bool solver_table_is_open(const struct computed_jump *jump, uint32_t count);
 
-/* Reads entry `i`; false when it can be none.  While code is still being found, what is
- * not understood yet may be a target too. */
-bool solver_read_entry(const struct solver *s, const struct value *target, uint32_t i,
-		       struct rva *ret_target);
+enum table_entry {
+	TABLE_ENTRY_NONE,  /* it can be none */
+	TABLE_ENTRY_EMPTY, /* control never comes to it */
+	TABLE_ENTRY_LEADS,
+};
 
-/* Whether the jump is led by a pointer that was loaded whole right before: a tail
- * call, as nearly all jumps through registers are. */
-bool jump_is_plain_tail_call(const struct discovery *d, struct rva jump);
+/* Reads entry `i`.  While code is still being found, what is not understood yet may be a
+ * target too. */
+enum table_entry solver_read_entry(const struct jump_solver *s, const struct value *target,
+				   uint32_t i, struct rva *ret_target);
 
 #endif

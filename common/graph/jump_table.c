@@ -1,216 +1,354 @@
 /* Jump tables: finding where computed jumps go.
  *
  * The problem.  `jmp rax` after arithmetic goes wherever a table says, and the
- * table's entries are differences that change when code moves, without any
+ * table's entries are differences, or RVAs, that change when code moves, without any
  * relocation.  A table that is missed, or read too short or too far, breaks the
  * image; so a jump is either proven or its function is pinned.
  *
- * The way.  For each function with a jump through a register, values are followed
- * through its blocks to a fixpoint (value_flow.h).  When the jumped-to value is
- * "entry of table T, plus base B", the table is read, and its targets become
- * further successors.  How many entries: the bound that a comparison gives where
- * there is one; otherwise as many as lead to instructions, up to the next label.  What
- * leads out of the function then is either a case in a cold part, or no entry at all
- * but chance; it is recorded as an entry, and pins what it leads to, so that the word
- * stays right either way.  A table stands in read-only data (GCC) or in the text behind its
- * function (LLVM).
+ * The way.  The value that a jump leads to is followed backwards to where it is made
+ * (value_query.h).  When it is "entry of table T, plus base B", the table is read, and its
+ * targets become further ways through the function.  How many entries: the bound that
+ * comparisons give on all ways to the jump (value_bound.c) where there is one; otherwise as
+ * many as lead to instructions, up to the next label, and no more than the index can
+ * have.  What leads out of the function then is either a case in a cold part, or no
+ * entry at all but chance; it is recorded as an entry, and pins what it leads to, so that
+ * the word stays right either way.  A table stands in read-only data (GCC, LLVM for
+ * Windows) or in the text: behind or inside its function, or in a chained row of its own
+ * (MSVC).
  *
- * This is done in two ways.  Exploring happens while code is still being found: it
- * enters the targets and marks tables in the text, so that they are not decoded.
- * Proving happens at the end, when all code and all labels are known, and trusts
- * nothing of before.  At every place that something outside the function leads to, all
- * knowledge ends.  A table whose bound reaches over a label, or with an entry that is
- * no instruction, contradicts itself, and so does one that a label ends which stands
- * in its midst as it seems.  Then, and when the flow of values does not reach a jump,
- * it is not understood: it may lead anywhere in its function, in the function's other
- * parts, and to what nothing else leads to (function_family.h); all that is pinned.
+ * MSVC's tables hold RVAs, and the instruction that reads one has the table's RVA as a
+ * displacement, to which a register adds the image's own address.  When the table is in
+ * the text that field is a reference like others (REF_DISPLACEMENT).  Any instruction with
+ * such a register counts, whether it reads a jump table or not.
+ *
+ * This is done in two ways.  Exploring (jump_explore.c) happens while code is still being
+ * found: it enters the targets and marks tables in the text, so that they are not decoded.
+ * Proving happens at the end, when all code and all labels are known.  It asks
+ * everything again, with the ways that tables have shown so far; tables that show more
+ * ways make those jumps be asked again whose answers rest on code that these lead to.
+ * First nothing is held against labels that nothing leads to; at the end, when no table
+ * does, somebody unknown may, and nothing is known there.
+ *
+ * A table whose bound reaches over a label, or with an entry that is no instruction,
+ * contradicts itself, and so does one that a label ends which stands in its midst as it
+ * seems.  Then, and when a jump's value is no sum of entry and base, it is not
+ * understood: it may lead anywhere in its function, in the function's other parts, and to
+ * what nothing else leads to (function_family.h); all that is pinned.
  *
  * Rejected: looking for instruction patterns before the jump (bases are hoisted
- * out of loops, bounds are spilled).
+ * out of loops and cold parts, bounds are spilled); following all registers forwards
+ * through each function (value_query.c says what it cost).
  *
- * Cost: each block of a function with computed jumps is visited once for each time
- * the function is looked at, and again when a join has lost knowledge, which happens
- * a few times at most.  That is half a step for each byte of code, 1.4 at most
- * (observed: DLLs of GCC, GNAT, clang and Wine).  Code can be made that needs millions;
- * so steps are counted, and when far too many were made no jump is understood.
+ * Cost: steps are counted, one for each instruction that is looked at and each node
+ * evaluated: 0.02 to 0.35 for each byte of code (observed: MSVC, Rust, GCC, clang).  Code
+ * can be made that needs millions; when far too many were made no jump is understood.
  */
 #include "graph/jump_solver.h"
 
-/* An entry of a proven table that leads to `to`. */
-static void add_entry(struct solver *s, const struct value *target, struct rva site,
-		      struct rva to)
+#include <string.h>
+
+enum { PROVE_ROUNDS = 64 /* in which tables show new ways; none met needs three */ };
+
+/* A table that a label ends though another entry seems to follow: the label must be
+ * another table's. */
+struct open_table {
+	struct rva jump, end;
+};
+
+struct proof {
+	struct jump_solver solver;
+	struct function_families families;
+	VEC(struct open_table) open;
+	VEC(struct branch) entries;     /* of all tables that were understood */
+	VEC(struct code_extent) tables; /* in the text, that were understood */
+};
+
+static void add_text_table(struct proof *proof, struct rva begin, uint32_t size)
 {
+	struct code_extent table = {begin, size};
+
+	if (size && discovery_range(proof->solver.d, begin) &&
+	    !vec_push(&proof->tables, table))
+		proof->solver.d->out_of_memory = true;
+}
+
+/* An entry of a proven table that leads to `to`. */
+static void add_entry(struct proof *proof, const struct computed_jump *jump,
+		      struct rva site, struct rva to, bool open)
+{
+	const struct jump_solver *s = &proof->solver;
 	struct ref ref = {.site = site,
 			  .target = to,
-			  .base = target->base,
+			  .base = jump->target.base,
 			  .kind = REF_TABLE,
 			  .size = 4};
 	uint8_t *state = discovery_state(s->d, to);
 
 	/* Labels of the program's own, relative to another label: what looks like one more
 	 * of them behind the last must not count. */
-	if (solver_holds(s, to) && solver_holds(s, target->base) &&
-	    !solver_holds(s, target->table))
+	if (solver_holds(s, to) && solver_holds(s, jump->target.base) &&
+	    !solver_holds(s, jump->target.table))
 		return;
 	if (!solver_holds(s, to)) {
 		if (!state || (*state & CODE_STATE) != CODE_START)
 			return; /* the function's end */
-		s->proof->again |=
-			function_families_join(&s->proof->families, s->d, s->function, to);
-		if (!target->bound)
+		function_families_join(&proof->families, s->d,
+				       graph_function_at(s->d->graph, jump->at), to);
+		if (open)
 			discovery_doubt(s->d, to, PIN_UNSOLVED_JUMP);
 	}
 	discovery_ref(s->d, ref);
 }
 
-static void add_table(struct solver *s, const struct jump *jump)
+static void doubt_jump(struct proof *proof, const struct computed_jump *jump, bool conflict)
 {
-	const struct value *target = &jump->target;
-	struct jump_table table = {.table = target->table,
-				   .base = target->base,
+	struct discovery *d = proof->solver.d;
+
+	discovery_doubt(d, jump->at, conflict ? PIN_TABLE_CONFLICT : PIN_UNSOLVED_JUMP);
+	proof->families.members[graph_function_at(d->graph, jump->at)].unsolved = true;
+}
+
+static void add_table(struct proof *proof, const struct computed_jump *jump)
+{
+	struct jump_solver *s = &proof->solver;
+	uint32_t count = solver_table_count(s, jump);
+	bool is_open = solver_table_is_open(jump, count);
+	struct jump_table table = {.table = jump->target.table,
+				   .base = jump->target.base,
 				   .jump = jump->at,
-				   .count = solver_table_count(s, target)};
-	struct open_table open = {jump->at, rva_add(table.table, 4 * table.count)};
+				   .count = count};
+	struct open_table open = {jump->at, rva_add(table.table, 4 * count)};
 	struct rva to;
 
-	for (uint32_t i = 0; i < table.count; i++)
-		if (solver_read_entry(s, target, i, &to))
-			add_entry(s, target, rva_add(table.table, 4 * i), to);
-	if (!target->bound && solver_read_entry(s, target, table.count, &to) &&
-	    !vec_push(&s->proof->open, open))
+	if (count == 0) {
+		doubt_jump(proof, jump, true);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (solver_read_entry(s, &jump->target, i, &to) == TABLE_ENTRY_LEADS)
+			add_entry(proof, jump, rva_add(table.table, 4 * i), to, is_open);
+	if (is_open &&
+	    solver_read_entry(s, &jump->target, count, &to) == TABLE_ENTRY_LEADS &&
+	    !vec_push(&proof->open, open))
 		s->d->out_of_memory = true;
 	if (!vec_push(&s->d->graph->jump_tables, table))
 		s->d->out_of_memory = true;
+	add_text_table(proof, table.table, 4 * count);
+	add_text_table(proof, jump->small, jump->small_size);
 }
 
-static const struct jump *reached_jump(const struct solver *s, struct rva at)
+static int compare_extents(const void *a, const void *b)
 {
-	uint32_t i = solver_jump_from(s, at);
+	const struct code_extent *x = a, *y = b;
 
-	return i < s->jumps.len && s->jumps.data[i].at.v == at.v ? &s->jumps.data[i] : NULL;
+	return x->begin.v < y->begin.v ? -1 : x->begin.v > y->begin.v;
 }
 
-static void doubt_jump(struct discovery *d, struct proof *proof, struct rva jump,
-		       bool conflict)
+/* What was taken for tables while code was being found, and was not proven, is unknown. */
+static void settle_marks(struct proof *proof)
 {
-	discovery_doubt(d, jump, conflict ? PIN_TABLE_CONFLICT : PIN_UNSOLVED_JUMP);
-	proof->families.members[graph_function_at(d->graph, jump)].unsolved = true;
-}
+	const struct graph *graph = proof->solver.d->graph;
+	uint32_t table = 0, end = 0;
 
-/* Makes labels of what the tables lead to in the function; true when one is new.  Then
- * what was found by reading code backwards over it, or forwards, may not hold. */
-static bool label_targets(struct solver *s)
-{
-	bool found = false;
+	if (proof->tables.len)
+		qsort(proof->tables.data, proof->tables.len, sizeof(*proof->tables.data),
+		      compare_extents);
+	for (uint32_t r = 0; r < graph->range_count; r++) {
+		const struct code_range *range = &graph->ranges[r];
 
-	for (uint32_t i = 0; i < s->jumps.len; i++) {
-		const struct value *target = &s->jumps.data[i].target;
-		uint32_t count =
-			target->kind == VALUE_TARGET ? solver_table_count(s, target) : 0;
+		for (uint32_t i = 0; i < range->size; i++) {
+			uint32_t rva = range->begin.v + i;
+			uint8_t state = range->map[i] & CODE_STATE;
 
-		for (uint32_t e = 0; e < count; e++) {
-			struct rva to;
-			uint8_t *state;
-
-			if (!solver_read_entry(s, target, e, &to) || !solver_holds(s, to))
+			if (state != CODE_TABLE && state != CODE_UNKNOWN)
 				continue;
-			state = discovery_state(s->d, to);
-			found |= !(*state & CODE_LABEL);
-			*state |= CODE_LABEL;
+			for (; table < proof->tables.len &&
+			       proof->tables.data[table].begin.v <= rva;
+			     table++) {
+				const struct code_extent *known =
+					&proof->tables.data[table];
+
+				if (known->begin.v + known->size > end)
+					end = known->begin.v + known->size;
+			}
+			range->map[i] &= (uint8_t)~CODE_STATE;
+			if (rva < end)
+				range->map[i] |= CODE_TABLE;
 		}
 	}
-	return found;
 }
 
-static void record_jumps(struct solver *s, const struct rva *jumps, uint32_t count)
+static bool is_known(const struct discovery *d, const struct branch *entry)
 {
+	uint32_t low = 0, high = d->table_branches.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct branch *known = &d->table_branches.data[middle];
+
+		if (known->to.v < entry->to.v ||
+		    (known->to.v == entry->to.v && known->from.v < entry->from.v))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < d->table_branches.len &&
+	       d->table_branches.data[low].to.v == entry->to.v &&
+	       d->table_branches.data[low].from.v == entry->from.v;
+}
+
+/* Where the jump's table leads, as far as no table was known to. */
+static void collect_entries(struct proof *proof, const struct computed_jump *jump)
+{
+	struct jump_solver *s = &proof->solver;
+	uint32_t count = jump->outcome == JUMP_TABLE ? solver_table_count(s, jump) : 0;
+
 	for (uint32_t i = 0; i < count; i++) {
-		const struct jump *jump = reached_jump(s, jumps[i]);
+		struct branch entry = {.from = jump->at};
+		uint8_t *state;
 
-		if (jump_is_plain_tail_call(s->d, jumps[i]))
+		if (solver_read_entry(s, &jump->target, i, &entry.to) != TABLE_ENTRY_LEADS)
 			continue;
-		if (!jump || !jump->solved || s->gave_up)
-			doubt_jump(s->d, s->proof, jumps[i], jump && jump->conflict);
-		else if (jump->target.kind == VALUE_TARGET)
-			add_table(s, jump);
-	}
-}
-
-/* Solves the jumps with all labels known; records them then, and returns false. */
-static bool prove_again(struct discovery *d, struct proof *proof, uint32_t id,
-			const struct rva *jumps, uint32_t count,
-			struct described *described)
-{
-	const struct function *function = &d->graph->functions.data[id];
-	struct solver s;
-	bool again;
-
-	if (!solver_init(&s, d, PROVE, function->begin, function->size, described))
-		return false;
-	s.proof = proof;
-	s.function = id;
-	solver_solve(&s, jumps, count, count);
-	again = label_targets(&s);
-	if (!again)
-		record_jumps(&s, jumps, count);
-	solver_release(&s);
-	return again;
-}
-
-/* Proves the `count` jumps of one function. */
-static void prove_function(struct discovery *d, struct proof *proof, uint32_t id,
-			   const struct rva *jumps, uint32_t count)
-{
-	const struct function *function = &d->graph->functions.data[id];
-	struct described described;
-
-	if (!described_init(&described, function->size)) {
-		d->out_of_memory = true;
-		return;
-	}
-	while (prove_again(d, proof, id, jumps, count, &described))
-		;
-	described_release(&described);
-}
-
-static void prove_all(struct discovery *d, struct proof *proof)
-{
-	const struct rva *jumps = d->computed_jumps.data;
-
-	for (uint32_t i = 0, end; i < d->computed_jumps.len && !d->out_of_memory; i = end) {
-		uint32_t id = graph_function_at(d->graph, jumps[i]);
-		const struct function *f;
-		bool plain = true;
-
-		end = i + 1;
-		if (id == NO_FUNCTION)
+		state = discovery_state(s->d, entry.to);
+		if (!state || (*state & CODE_STATE) != CODE_START || is_known(s->d, &entry))
 			continue;
-		f = &d->graph->functions.data[id];
-		while (end < d->computed_jumps.len && rva_in(jumps[end], f->begin, f->size))
-			end++;
-		for (uint32_t k = i; k < end && plain; k++)
-			plain = jump_is_plain_tail_call(d, jumps[k]);
-		if (!plain)
-			prove_function(d, proof, id, jumps + i, end - i);
+		if (!vec_push(&proof->entries, entry))
+			s->d->out_of_memory = true;
 	}
 }
 
-/* Too many steps were made: which jumps were not looked at depends on where they
- * stand, so none is taken for understood. */
-static void doubt_all(struct discovery *d, struct proof *proof)
+/* Whether the jump stands in a function. */
+static bool counts(const struct discovery *d, const struct computed_jump *jump)
 {
+	return graph_function_at(d->graph, jump->at) != NO_FUNCTION;
+}
+
+static void enter_extent(struct proof *proof, const struct computed_jump *jump)
+{
+	struct jump_solver *s = &proof->solver;
+
+	if (!rva_in(jump->at, s->extent.begin, s->extent.size))
+		s->extent = jump_solver_extent(s->d, jump->at);
+}
+
+/* Whether one of the new entries, ascending by target, leads into what was looked at when
+ * the jump was solved. */
+static bool concerns(const struct proof *proof, const struct computed_jump *jump)
+{
+	uint32_t low = 0, high = proof->entries.len;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (proof->entries.data[middle].to.v < jump->low.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < proof->entries.len && proof->entries.data[low].to.v <= jump->high.v;
+}
+
+/* Makes the new ways known: labels, and entries that values are followed through. */
+static void take_over_entries(struct proof *proof)
+{
+	struct discovery *d = proof->solver.d;
+	uint32_t count;
+
+	branches_sort(proof->entries.data, &proof->entries.len);
+	for (uint32_t i = 0; i < proof->entries.len; i++) {
+		*discovery_state(d, proof->entries.data[i].to) |= CODE_LABEL;
+		if (!vec_push(&d->table_branches, proof->entries.data[i]))
+			d->out_of_memory = true;
+	}
+	count = d->table_branches.len;
+	branches_sort(d->table_branches.data, &count);
+	d->table_branches.len = count;
+	value_query_forget(&proof->solver.query);
+}
+
+enum which_jumps { ALL_JUMPS, GUESSED_JUMPS, CONCERNED_JUMPS };
+
+static void solve(struct proof *proof, enum which_jumps which)
+{
+	struct discovery *d = proof->solver.d;
+
 	for (uint32_t i = 0; i < d->computed_jumps.len; i++) {
-		struct rva jump = d->computed_jumps.data[i];
+		struct computed_jump *jump = &d->computed_jumps.data[i];
 
-		if (graph_function_at(d->graph, jump) != NO_FUNCTION &&
-		    !jump_is_plain_tail_call(d, jump))
-			doubt_jump(d, proof, jump, false);
+		if (!counts(d, jump) || (which == GUESSED_JUMPS && !jump->guessed) ||
+		    (which == CONCERNED_JUMPS && !concerns(proof, jump)))
+			continue;
+		enter_extent(proof, jump);
+		jump_solver_solve(&proof->solver, jump);
+	}
+}
+
+/* Makes the ways known that the tables show; false when there are no new ones. */
+static bool show_ways(struct proof *proof)
+{
+	struct discovery *d = proof->solver.d;
+
+	proof->entries.len = 0;
+	for (uint32_t i = 0; i < d->computed_jumps.len; i++) {
+		if (!counts(d, &d->computed_jumps.data[i]))
+			continue;
+		enter_extent(proof, &d->computed_jumps.data[i]);
+		collect_entries(proof, &d->computed_jumps.data[i]);
+	}
+	if (proof->entries.len == 0)
+		return false;
+	take_over_entries(proof);
+	return true;
+}
+
+/* Solves all jumps, and again those that new ways concern, until there are none.  A label
+ * that nothing leads to is then left to by something that nobody knows, and what was
+ * guessed without it is solved once more. */
+static void solve_all(struct proof *proof)
+{
+	enum which_jumps which = ALL_JUMPS;
+
+	for (int round = 0; round < PROVE_ROUNDS; round++) {
+		solve(proof, which);
+		if (jump_solver_is_spent(proof->solver.d))
+			return;
+		which = CONCERNED_JUMPS;
+		if (show_ways(proof))
+			continue;
+		if (!proof->solver.query.hopeful)
+			return;
+		proof->solver.query.hopeful = false;
+		value_query_forget(&proof->solver.query);
+		which = GUESSED_JUMPS;
+	}
+	proof->solver.d->flow_steps = 0;
+}
+
+/* Records what the jumps lead to.  When too many steps were made, which jumps were not
+ * looked at depends on where they stand, so none is taken for understood. */
+static void record_all(struct proof *proof)
+{
+	struct discovery *d = proof->solver.d;
+	bool spent = jump_solver_is_spent(d);
+
+	for (uint32_t i = 0; i < d->computed_jumps.len; i++) {
+		struct computed_jump *jump = &d->computed_jumps.data[i];
+
+		if (!counts(d, jump))
+			continue;
+		enter_extent(proof, jump);
+		if (spent || jump->outcome == JUMP_UNSOLVED ||
+		    jump->outcome == JUMP_UNTRIED)
+			doubt_jump(proof, jump, false);
+		else if (jump->outcome == JUMP_TABLE)
+			add_table(proof, jump);
 	}
 }
 
 /* A label that ends a table must be where another begins. */
-static void doubt_open_tables(struct discovery *d, struct proof *proof)
+static void doubt_open_tables(struct proof *proof)
 {
+	struct discovery *d = proof->solver.d;
 	uint32_t count = d->graph->jump_tables.len;
 	struct rva *starts = malloc(((size_t)count + 1) * sizeof(*starts));
 
@@ -222,39 +360,58 @@ static void doubt_open_tables(struct discovery *d, struct proof *proof)
 		starts[i] = d->graph->jump_tables.data[i].table;
 	rvas_sort(starts, count);
 	for (uint32_t i = 0; i < proof->open.len; i++) {
+		struct computed_jump jump = {.at = proof->open.data[i].jump};
 		struct rva end = proof->open.data[i].end;
 		uint32_t at = rvas_first_from(starts, count, end);
 
 		if (at == count || starts[at].v != end.v)
-			doubt_jump(d, proof, proof->open.data[i].jump, true);
+			doubt_jump(proof, &jump, true);
 	}
 	free(starts);
 }
 
-/* Tables that lead into other functions are new ways into them, and then what was
- * proven for those may not hold: all is done again until there are no more. */
+/* Displacements that are RVAs of places in the code, since a register holds the image's
+ * own address: MSVC's way to its jump tables. */
+static void add_displaced(struct proof *proof)
+{
+	struct jump_solver *s = &proof->solver;
+	struct discovery *d = s->d;
+
+	for (uint32_t i = 0; i < d->displaced.len && !jump_solver_is_spent(d); i++) {
+		const struct code_constant *displaced = &d->displaced.data[i];
+		struct ref ref = {
+			.target = displaced->value, .kind = REF_DISPLACEMENT, .size = 4};
+		uint8_t offset = jump_solver_displacement(s, displaced);
+
+		if (offset == 0)
+			continue;
+		ref.site = rva_add(displaced->site, offset);
+		discovery_ref(d, ref);
+	}
+}
+
 void jump_tables_prove(struct discovery *d)
 {
-	uint32_t refs = d->graph->refs.len, doubts = d->doubts.len;
 	struct proof proof = {0};
 
-	jump_solver_sort(d);
 	if (!function_families_init(&proof.families, d)) {
 		d->out_of_memory = true;
 		return;
 	}
-	do {
-		proof.again = false;
-		proof.open.len = 0;
-		d->graph->refs.len = refs;
-		d->graph->jump_tables.len = 0;
-		d->doubts.len = doubts;
-		prove_all(d, &proof);
-	} while (proof.again && !jump_solver_is_spent(d));
-	if (jump_solver_is_spent(d))
-		doubt_all(d, &proof);
-	doubt_open_tables(d, &proof);
-	function_families_doubt(&proof.families, d);
+	jump_solver_sort(d);
+	if (jump_solver_init(&proof.solver, d, &proof.families)) {
+		solve_all(&proof);
+		add_displaced(&proof);
+		record_all(&proof);
+		settle_marks(&proof);
+		doubt_open_tables(&proof);
+		function_families_doubt(&proof.families, d);
+		jump_solver_release(&proof.solver);
+	} else {
+		d->out_of_memory = true;
+	}
 	function_families_release(&proof.families);
 	vec_release(&proof.open);
+	vec_release(&proof.entries);
+	vec_release(&proof.tables);
 }

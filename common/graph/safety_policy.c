@@ -181,9 +181,11 @@ static void pin_odd_targets(struct discovery *d)
 
 		if (!state || ref->kind == REF_RVA_END || ref->kind == REF_STATE)
 			continue;
-		if (ref->kind == REF_ADDRESS && (*state & CODE_STATE) == CODE_TABLE)
-			continue; /* the base of a proven table, or pinned with it */
-		if (ref->kind == REF_MEMORY)
+		if ((ref->kind == REF_ADDRESS || ref->kind == REF_DISPLACEMENT ||
+		     (ref->kind == REF_RVA && !ref->enters)) &&
+		    (*state & CODE_STATE) == CODE_TABLE)
+			continue; /* a proven table, or a chained row that holds one only */
+		if (ref->kind == REF_MEMORY || ref->kind == REF_DISPLACEMENT)
 			pin(d, ref->target, PIN_READ_AS_DATA);
 		else if ((*state & CODE_STATE) != CODE_START)
 			pin(d, ref->target, PIN_OUTSIDE_REFERENCE);

@@ -86,7 +86,7 @@ static void add_function_table(struct discovery *d)
 
 		/* A chained entry may hold a jump table only: never decode from it. */
 		if (entry->begin.v != entry->end.v && !is_chained(d, entry))
-			discovery_enter(d, entry->begin, true);
+			discovery_reach(d, entry->begin);
 	}
 }
 

@@ -1,5 +1,5 @@
-/* Following values through the registers of one function, as far as computed
- * jumps need it.  Internal to graph/.
+/* The values behind computed jumps, and what one instruction makes of them.
+ * Internal to graph/.
  *
  * A jump through a register is one of two things.  When it has a REX.W prefix, which
  * the unwinder needs to know an epilogue (observed: GCC 12.2, clang 14), or when the
@@ -12,83 +12,88 @@
 #ifndef APPULSE_GRAPH_VALUE_FLOW_H
 #define APPULSE_GRAPH_VALUE_FLOW_H
 
+#include "base/address.h"
 #include "decode/insn.h"
-#include "graph/graph.h"
 
 enum value_kind {
+	VALUE_OPEN,     /* not known yet: whatever it will turn out to be */
 	VALUE_COMPUTED, /* what arithmetic has made, came from the stack, or is not known */
 	VALUE_WHOLE,    /* a pointer or number as it came: parameter, loaded, returned */
 	VALUE_ADDRESS,  /* the address `table` */
-	VALUE_STACK,    /* an address on the stack, `table` bytes from where its id is */
-	VALUE_SCALED,   /* 4 * the value with this id */
-	VALUE_ELEMENT,  /* the address of an entry of the table at `table` */
+	VALUE_STACK,    /* an address on the stack; in a frame variable (value_query.h)
+			 * `table` bytes from where its id is */
+	VALUE_SCALED,   /* 4 * the value with the id `index` */
+	VALUE_ELEMENT,  /* the address of entry `index` of the table at `table` */
 	VALUE_ENTRY,    /* the 32-bit entry itself; sign-extended when the width is 8 */
 	VALUE_TARGET,   /* that entry plus the address `base` */
+	VALUE_SMALL, /* entry `index` of a table of bytes or words (by `width`) at `table`,
+		      * zero-extended */
 };
 
-/* Values with the same id are equal, in as many bytes as both are known to have;
- * addresses on the stack with the same id differ by their `table`. */
+/* Values with the same id are equal, in as many bytes as both are known to have. */
 struct value {
 	uint8_t kind;     /* enum value_kind */
 	uint8_t width;    /* bytes: the value is below 256^width */
 	bool survived;    /* an address on which it rests stood in memory, or in a register
-	                   * that a call may change, while something else may have written
-	                   * there: a compiler's own is still the same */
+			   * that a call may change, while something else may have written
+			   * there: a compiler's own is still the same */
 	struct rva table; /* as the kind says */
 	struct rva base;
-	uint32_t bound;   /* entries in reach, from a comparison; 0 when none is known */
-	uint64_t id;
+	uint32_t id;    /* NO_ID: equal to no other */
+	uint32_t index; /* id of the index, as the kind says */
 };
 
-/* A local variable on the stack. */
-struct slot {
-	uint64_t stack; /* id of the address that `offset` counts from */
-	int32_t offset; /* bytes */
-	uint8_t size;   /* bytes; 0 when the slot is free */
-	struct value value;
+/* An id is the node that made the value (value_query.h), times four, plus the bytes that
+ * were taken of it when these are 1 or 2. */
+#define NO_ID 0
+
+static inline uint32_t value_id_of_node(uint32_t node)
+{
+	return (node + 1) * 4;
+}
+
+static inline uint32_t value_node_of_id(uint32_t id)
+{
+	return id / 4 - 1;
+}
+
+/* An upper bound of a value. */
+struct value_bound {
+	uint32_t count; /* the value is below; 0 when no bound is known */
+	bool wide;      /* it follows from the value's size or a mask only: a table may be
+			 * shorter */
 };
 
-/* The value with this id is below `bound`. */
-struct fact {
-	uint64_t id;
-	uint32_t bound; /* 0: free */
+/* A value of 8 bytes of which nothing else is known. */
+struct value value_fresh(enum value_kind kind, uint32_t id);
+
+/* The lower `size` bytes of a value. */
+struct value value_lower_part(struct value value, unsigned size);
+
+bool value_same(const struct value *a, const struct value *b);
+
+/* The best that holds for both; `id` is for what is equal to neither. */
+struct value value_join(const struct value *a, const struct value *b, uint32_t id);
+
+/* What an instruction finds.  A constant or memory operand has no value in `source`, but
+ * its base register's; a variable on the stack has its own. */
+struct value_inputs {
+	struct value target; /* what the target register held */
+	struct value source; /* the source register, the base of the source operand, or the
+			      * variable on the stack that it names */
+	struct value index;  /* the index of the source operand */
+	uint32_t source_id;  /* of base and index, when they may be those of a table of */
+	uint32_t index_id;   /* bytes or words: ids that can be compared */
+	bool variable;       /* `source` is a variable on the stack */
 };
 
-enum { FLOW_SLOTS = 16, FLOW_FACTS = 12 };
+/* What `operand`, a source, gives to the instruction. */
+struct value value_read(const struct operand *operand, const struct value_inputs *inputs,
+			uint32_t id);
 
-struct flow_state {
-	struct value registers[REGISTER_COUNT];
-	struct slot slots[FLOW_SLOTS];
-	struct fact facts[FLOW_FACTS];
-	uint8_t next_slot, next_fact; /* which to replace next */
-	bool compared;                /* whether the flags stem from the comparison below */
-	uint64_t compared_id;
-	uint32_t compared_constant;
-};
-
-/* What a function finds when it is called. */
-void flow_state_entry(struct flow_state *state, uint64_t id);
-
-/* Nothing is known but that registers hold what was put there. */
-void flow_state_unknown(struct flow_state *state, uint64_t id);
-
-/* To be called before flow_state_step when the instruction at `at` has acted before:
- * in a loop it makes the same ids again, for other values.  What it made the last time
- * and still stands elsewhere gets ids of its own, and the facts about it go. */
-void flow_state_retire(struct flow_state *state, struct rva at);
-
-/* Lets the instruction at `at` act on the state. */
-void flow_state_step(struct flow_state *state, struct rva at, const struct insn *insn,
-		     const struct insn_detail *detail);
-
-/* What the instruction at `at` finds in a register or in memory. */
-struct value flow_state_read(struct flow_state *state, struct rva at,
-			     const struct operand *operand);
-
-/* What follows when a conditional branch was taken or not. */
-void flow_state_branch(struct flow_state *state, enum insn_condition condition, bool taken);
-
-/* Joins `from` into `into` at the place `at`; true when that changed `into`. */
-bool flow_state_join(struct flow_state *into, const struct flow_state *from, struct rva at);
+/* The value that the instruction at `at` writes into its target register. */
+struct value value_result(struct rva at, const struct insn *insn,
+			  const struct insn_detail *detail,
+			  const struct value_inputs *inputs, uint32_t id);
 
 #endif

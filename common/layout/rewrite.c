@@ -113,7 +113,7 @@ static enum status write_ref(const struct rewrite *rewrite, const struct ref *re
 	int64_t value = encode(rewrite, ref, site, new_target(rewrite, ref));
 	uint8_t *field = image_file_at(rewrite->file, site, ref->size);
 	bool relative = ref->kind == REF_BRANCH || ref->kind == REF_ADDRESS ||
-			ref->kind == REF_MEMORY;
+			ref->kind == REF_MEMORY || ref->kind == REF_DISPLACEMENT;
 
 	assert(field);
 	if (relative && (value < INT32_MIN || value > INT32_MAX))

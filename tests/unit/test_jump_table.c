@@ -591,17 +591,18 @@ static void test_jump_in_a_cold_part(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	hot = CODE(&t, "\x85\xc9\x0f\x84\0\0\0\0\xc3"); /* test ecx, ecx; jz cold; ret */
-	cold = CODE(&t, "\xff\xe0");                    /* jmp rax */
+	/* add rax, rcx; jz cold; ret */
+	hot = CODE(&t, "\x48\x01\xc8\x0f\x84\0\0\0\0\xc3");
+	cold = CODE(&t, "\xff\xe0"); /* jmp rax */
 	dead = CODE(&t, "\xc3");
 	called = CODE(&t, "\xc3");
-	built_graph_row(&t, hot, 9);
+	built_graph_row(&t, hot, 10);
 	built_graph_row(&t, cold, 2);
 	built_graph_row(&t, dead, 1);
 	built_graph_row(&t, called, 1);
 	built_graph_export(&t, hot);
 	built_graph_export(&t, called);
-	built_graph_point(&t, rva_add(hot, 4), cold);
+	built_graph_point(&t, rva_add(hot, 5), cold);
 	built_graph_discover(&t);
 	assert_int_equal(PINS(&t, cold), PIN(UNSOLVED_JUMP));
 	assert_int_equal(PINS(&t, hot), PIN(UNSOLVED_JUMP));

@@ -126,6 +126,8 @@ static void every_kind_says_where_its_target_went(void **state)
 				 .kind = REF_TABLE, .size = 4});
 	add_ref(&s, (struct ref){.site = {DATA + 28}, .target = {b + 2}, .kind = REF_SELF,
 				 .size = 4});
+	add_ref(&s, (struct ref){.site = {b + 7}, .target = {a + 6},
+				 .kind = REF_DISPLACEMENT, .size = 4});
 	rewrite_blocks(&s.rewrite);
 	assert_int_equal(rewrite_refs(&s.rewrite, NULL), STATUS_OK);
 	/* Block a stands where b stood, b where a stood. */
@@ -139,6 +141,7 @@ static void every_kind_says_where_its_target_went(void **state)
 	assert_int_equal((int32_t)field(&s, DATA + 20, 4), (int32_t)(b + 6 - (DATA + 20)));
 	assert_int_equal(field(&s, DATA + 24, 4), b + 6 - a);
 	assert_int_equal((int32_t)field(&s, DATA + 28, 4), (int32_t)(a + 2 - (DATA + 28)));
+	assert_int_equal(field(&s, a + 7, 4), b + 6);
 	/* The bytes between the fields went along. */
 	assert_int_equal(*image_file_at(&s.file, rva_of(a), 1), 'b');
 	assert_int_equal(*image_file_at(&s.file, rva_of(b), 1), 'a');

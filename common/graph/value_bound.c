@@ -1,0 +1,302 @@
+/* Upper bounds: what comparisons on the ways to a place tell about a value.
+ *
+ * From the place backwards along all ways, up to the node that has made the value: a
+ * conditional branch on the way that follows an unsigned comparison of a value with the
+ * same id bounds it, the last one on each way.  A way that comes to the node itself
+ * without a comparison has no bound but what the node tells: a byte is below 256, a masked
+ * value below the mask plus one, an entry of a table of bytes is below the greatest of
+ * them plus one.  The greatest of all ways holds.
+ *
+ * A table of bytes counts when it is read-only and its own index is bounded.  A bound
+ * that only a size or a mask gives is no proof that a table is so long: it is "wide", and
+ * who reads the table must look where it ends.
+ */
+#include "graph/value_query.h"
+
+#include <string.h>
+
+enum {
+	COMPARISON_REACH = 8, /* instructions from a branch back to its comparison */
+	DEPTH = 4,            /* of tables of bytes whose index comes from one */
+	WAYS_MAX = 1 << 14,   /* labels of one question */
+	SEEN_MIN = 64,
+};
+
+/* What is still to look at, and the labels that were. */
+struct ways {
+	struct value_query *query;
+	uint32_t id;
+	struct rva made_at;
+	uint8_t made_type;
+	struct value_bound bound;
+	bool unbounded;
+	VEC(struct rva) labels; /* to look at */
+	struct rva *seen;       /* owned hash set: 0 free */
+	uint32_t seen_count, seen_size;
+};
+
+static bool was_seen(struct ways *ways, struct rva label)
+{
+	uint32_t mask, b;
+
+	if (ways->seen_count * 2 >= ways->seen_size) {
+		uint32_t size = ways->seen_size ? ways->seen_size * 2 : SEEN_MIN;
+		struct rva *seen = calloc(size, sizeof(*seen));
+
+		if (!seen) {
+			ways->query->flow->d->out_of_memory = true;
+			return true;
+		}
+		for (uint32_t i = 0; i < ways->seen_size; i++) {
+			if (ways->seen[i].v == 0)
+				continue;
+			b = (ways->seen[i].v * 0x9e3779b1u) & (size - 1);
+			while (seen[b].v)
+				b = (b + 1) & (size - 1);
+			seen[b] = ways->seen[i];
+		}
+		free(ways->seen);
+		ways->seen = seen;
+		ways->seen_size = size;
+	}
+	mask = ways->seen_size - 1;
+	for (b = (label.v * 0x9e3779b1u) & mask; ways->seen[b].v; b = (b + 1) & mask)
+		if (ways->seen[b].v == label.v)
+			return true;
+	ways->seen[b] = label;
+	ways->seen_count++;
+	return false;
+}
+
+static void add_bound(struct ways *ways, struct value_bound bound)
+{
+	if (bound.count == 0)
+		ways->unbounded = true;
+	if (bound.count > ways->bound.count)
+		ways->bound.count = bound.count;
+	ways->bound.wide |= bound.wide;
+}
+
+/* The comparison whose flags the branch at `at` looks at. */
+static bool comparison_before(struct value_query *query, struct rva at, struct rva *ret_at)
+{
+	for (int i = 0; i < COMPARISON_REACH; i++) {
+		const struct described_insn *known;
+
+		if (control_flow_is_label(query->flow, at) ||
+		    !control_flow_before(query->flow, at, &at) ||
+		    !value_query_step(query, at))
+			return false;
+		known = control_flow_insn(query->flow, at);
+		if (known->detail.op == OP_COMPARE) {
+			*ret_at = at;
+			return true;
+		}
+		if (known->detail.changes_flags || known->insn.flow == FLOW_CALL ||
+		    known->insn.flow == FLOW_CALL_INDIRECT)
+			return false;
+	}
+	return false;
+}
+
+/* The bound that a branch gives on the way on which it was taken or not, 0 when it
+ * compares something else. */
+static uint32_t bound_by_branch(struct ways *ways, struct rva branch, bool taken)
+{
+	struct value_query *query = ways->query;
+	const struct described_insn *known = control_flow_insn(query->flow, branch);
+	struct rva comparison;
+	struct insn_detail detail;
+	uint32_t more;
+
+	switch (known ? known->detail.condition : CONDITION_OTHER) {
+	case CONDITION_ABOVE:
+	case CONDITION_BELOW_EQUAL:
+		if ((known->detail.condition == CONDITION_ABOVE) == taken)
+			return 0;
+		more = 1;
+		break;
+	case CONDITION_ABOVE_EQUAL:
+	case CONDITION_BELOW:
+		if ((known->detail.condition == CONDITION_ABOVE_EQUAL) == taken)
+			return 0;
+		more = 0;
+		break;
+	default:
+		return 0;
+	}
+	if (!comparison_before(query, branch, &comparison))
+		return 0;
+	detail = control_flow_insn(query->flow, comparison)->detail;
+	if (detail.source.kind != OPERAND_CONSTANT || detail.source.value < 0 ||
+	    detail.source.value >= UINT32_MAX)
+		return 0;
+	return value_query_compared(query, comparison, detail.target.size) == ways->id
+		       ? (uint32_t)detail.source.value + more
+		       : 0;
+}
+
+static struct value_bound bound_of_maker(struct ways *ways, int depth);
+
+/* Whether the value is made by what stands at `at`. */
+static bool is_made_at(const struct ways *ways, struct rva at, bool label)
+{
+	return at.v == ways->made_at.v && label == (ways->made_type == NODE_LABEL);
+}
+
+/* Goes back from the instruction behind `at`, which is on a way; false when the way is at
+ * its end. */
+static bool go_over(struct ways *ways, struct rva at, bool taken, int depth)
+{
+	const struct described_insn *known = control_flow_insn(ways->query->flow, at);
+	uint32_t count;
+
+	if (known && known->insn.flow == FLOW_BRANCH) {
+		count = bound_by_branch(ways, at, taken);
+		if (count) {
+			add_bound(ways, (struct value_bound){.count = count});
+			return false;
+		}
+	}
+	if (is_made_at(ways, at, false)) {
+		add_bound(ways, bound_of_maker(ways, depth));
+		return false;
+	}
+	return true;
+}
+
+/* Goes back from `at` to the label before it. */
+static void go_back(struct ways *ways, struct rva at, int depth)
+{
+	struct value_query *query = ways->query;
+
+	while (!ways->unbounded) {
+		struct rva before;
+
+		if (control_flow_is_label(query->flow, at)) {
+			if (is_made_at(ways, at, true))
+				add_bound(ways, bound_of_maker(ways, depth));
+			else if (!was_seen(ways, at) && !vec_push(&ways->labels, at))
+				query->flow->d->out_of_memory = true;
+			return;
+		}
+		if (!value_query_step(query, at) ||
+		    !control_flow_before(query->flow, at, &before)) {
+			query->guessed |= query->hopeful;
+			ways->unbounded |= !query->hopeful;
+			return;
+		}
+		if (!go_over(ways, before, false, depth))
+			return;
+		at = before;
+	}
+}
+
+/* All ways to a label. */
+static void go_over_label(struct ways *ways, struct rva label, int depth)
+{
+	struct value_query *query = ways->query;
+	uint32_t count = 0;
+	struct rva before;
+
+	if (control_flow_entry(query->flow, label) != ENTRY_NONE ||
+	    ways->seen_count > WAYS_MAX) {
+		ways->unbounded = true;
+		return;
+	}
+	if (control_flow_before(query->flow, label, &before)) {
+		count++;
+		if (go_over(ways, before, false, depth))
+			go_back(ways, before, depth);
+	}
+	for (int list = 0; list < BRANCH_LISTS; list++) {
+		struct branch_span span = control_flow_branches(query->flow, list, label);
+
+		count += span.count;
+		for (uint32_t i = 0; i < span.count && !ways->unbounded; i++)
+			if (go_over(ways, span.data[i].from, true, depth))
+				go_back(ways, span.data[i].from, depth);
+	}
+	if (count == 0 && query->hopeful)
+		query->guessed = true;
+	else if (count == 0)
+		ways->unbounded = true;
+}
+
+static struct value_bound bound_at(struct value_query *query, uint32_t id, struct rva at,
+				   int depth)
+{
+	struct ways ways = {.query = query, .id = id};
+	uint32_t node = value_node_of_id(id);
+
+	if (id == NO_ID || node >= query->nodes.len)
+		return (struct value_bound){0};
+	ways.made_at = query->nodes.data[node].at;
+	ways.made_type = query->nodes.data[node].type;
+	go_back(&ways, at, depth);
+	while (ways.labels.len > 0 && !ways.unbounded && !query->flow->d->out_of_memory)
+		go_over_label(&ways, ways.labels.data[--ways.labels.len], depth);
+	vec_release(&ways.labels);
+	free(ways.seen);
+	if (ways.unbounded || query->flow->d->flow_steps == 0 ||
+	    query->flow->d->out_of_memory)
+		return (struct value_bound){0};
+	return ways.bound;
+}
+
+uint32_t value_bound_of_table(const struct image *image, const struct value *small,
+			      uint32_t count)
+{
+	const uint8_t *bytes = count <= UINT16_MAX + 1u ? image_bytes(image, small->table,
+								      count * small->width)
+							: NULL;
+	uint32_t bound = 0;
+
+	if (!bytes || !image_is_read_only(image, small->table))
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t entry = small->width == 1 ? bytes[i] : load_u16(bytes + 2 * i);
+
+		if (entry >= bound)
+			bound = entry + 1;
+	}
+	return bound;
+}
+
+/* What the instruction that makes the value tells about it. */
+static struct value_bound bound_of_maker(struct ways *ways, int depth)
+{
+	struct value_query *query = ways->query;
+	const struct value_node node = query->nodes.data[value_node_of_id(ways->id)];
+	unsigned part = ways->id % 4; /* bytes, 0: all */
+	struct value_bound bound = {.wide = true};
+	const struct described_insn *known;
+
+	if (part)
+		bound.count = 1u << 8 * part;
+	else if (node.value.width < 4)
+		bound.count = 1u << 8 * node.value.width;
+	if (node.value.kind == VALUE_SMALL && part == 0 && depth < DEPTH) {
+		struct value_bound index =
+			bound_at(query, node.value.index, node.at, depth + 1);
+		uint32_t count = index.wide
+					 ? 0
+					 : value_bound_of_table(query->flow->d->image,
+								&node.value, index.count);
+
+		return count ? (struct value_bound){.count = count} : bound;
+	}
+	known = node.type == NODE_WRITTEN ? control_flow_insn(query->flow, node.at) : NULL;
+	if (known && known->detail.op == OP_AND &&
+	    known->detail.target.kind == OPERAND_REGISTER &&
+	    known->detail.target.reg == value_query_variable(&node) &&
+	    known->detail.source.kind == OPERAND_CONSTANT &&
+	    known->detail.source.value >= 0 && known->detail.source.value <= UINT16_MAX)
+		bound.count = (uint32_t)known->detail.source.value + 1;
+	return bound;
+}
+
+struct value_bound value_bound_at(struct value_query *query, uint32_t id, struct rva at)
+{
+	return bound_at(query, id, at, 0);
+}

@@ -1,0 +1,182 @@
+/* Bounds: which comparisons hold for an index, on which ways, and for how long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "flow_code.h"
+
+#define COMPARE_ECX_7 "\x83\xf9\x07"
+/* With a way out of 1 byte behind it: jcc over the ret. */
+#define UNLESS(jcc) jcc "\x01\xc3"
+/* cmp ecx, 7; jbe over the ret */
+#define BOUNDED COMPARE_ECX_7 UNLESS("\x76")
+
+static void test_conditions(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x76") READ_ENTRY), 8);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x72") READ_ENTRY), 7);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x77") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x73") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7e") READ_ENTRY), 0);
+	/* Branches that are not taken lead on: ja, jae to somewhere else. */
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x77\x70" READ_ENTRY), 8);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x73\x70" READ_ENTRY), 7);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x72\x70" READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x76\x70" READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX READ_ENTRY), 0);
+}
+
+/* ja to somewhere else, with something between it and the comparison. */
+#define BOUND_WITH(between) BOUND_AFTER(LEA_RDX COMPARE_ECX_7 between "\x77\x70" READ_ENTRY)
+
+static void test_between_comparison_and_branch(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_WITH("\x89\xc9"), 8);         /* mov ecx, ecx */
+	assert_int_equal(BOUND_WITH("\x48\x63\xc9"), 8);     /* movsxd rcx, ecx */
+	assert_int_equal(BOUND_WITH("\x89\xc8\x89\xc1"), 8); /* over eax */
+	assert_int_equal(BOUND_WITH("\x74\x70"), 8);         /* jz: flags stay */
+	assert_int_equal(BOUND_WITH("\x8d\x49\x01"), 0);     /* lea ecx, [rcx + 1] */
+	assert_int_equal(BOUND_WITH("\x85\xdb"), 0);         /* test ebx, ebx */
+	assert_int_equal(BOUND_WITH("\xff\xc3"), 0);         /* inc ebx */
+	assert_int_equal(BOUND_WITH("\x83\xc1\x01"), 0);     /* add ecx, 1 */
+	assert_int_equal(BOUND_WITH("\xb1\x01"), 0);         /* mov cl, 1 */
+	assert_int_equal(BOUND_WITH("\xb5\x01"), 0);         /* mov ch, 1 */
+	assert_int_equal(BOUND_WITH("\x87\xd9"), 0);         /* xchg ecx, ebx */
+	assert_int_equal(BOUND_WITH("\x0f\x44\xcb"), 0);     /* cmovz ecx, ebx */
+	assert_int_equal(BOUND_WITH("\xff\xd3"), 0);         /* call rbx */
+}
+
+/* Of a byte only the byte is known. */
+static void test_narrow_comparisons(void **unused)
+{
+	struct value_bound bound;
+
+	(void)unused;
+	/* cmp cl, 7; ja; movzx ecx, cl */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xf9\x07\x77\x70\x0f\xb6\xc9" READ_ENTRY),
+			 8);
+	/* cmp cl, 7; ja; the whole of ecx */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xf9\x07\x77\x70" READ_ENTRY), 0);
+	/* cmp cl, 7; ja; movzx ecx, cx: the upper byte is free */
+	bound = bound_after(BYTES(LEA_RDX "\x80\xf9\x07\x77\x70\x0f\xb7\xc9" READ_ENTRY));
+	assert_int_equal(bound.count, 1 << 16);
+	assert_true(bound.wide);
+	/* A byte alone, and masks, tell no more than how long a table can be. */
+	bound = bound_after(BYTES(LEA_RDX "\x0f\xb6\xc9" READ_ENTRY));
+	assert_int_equal(bound.count, 256);
+	assert_true(bound.wide);
+	bound = bound_after(BYTES(LEA_RDX "\x0f\xb6\x0b" READ_ENTRY)); /* byte [rbx] */
+	assert_int_equal(bound.count, 256);
+	assert_true(bound.wide);
+	bound = bound_after(BYTES(LEA_RDX "\x83\xe1\x0f" READ_ENTRY)); /* and ecx, 15 */
+	assert_int_equal(bound.count, 16);
+	assert_true(bound.wide);
+	bound = bound_after(BYTES(LEA_RDX "\x83\xe1\xf0" READ_ENTRY)); /* and ecx, -16 */
+	assert_int_equal(bound.count, 0);
+}
+
+/* The last comparison on each way, and the widest of all ways. */
+static void test_ways(void **unused)
+{
+	(void)unused;
+	/* jz over the comparison */
+	assert_int_equal(
+		BOUND_AFTER(LEA_RDX "\x85\xdb\x74\x05" COMPARE_ECX_7 "\x77\x60" READ_ENTRY),
+		0);
+	/* jz else; cmp ecx, 7; ja; jmp on; else: cmp ecx, 9; ja */
+	assert_int_equal(BOUND_AFTER(LEA_RDX
+				     "\x85\xdb\x74\x07" COMPARE_ECX_7
+				     "\x77\x60\xeb\x05\x83\xf9\x09\x77\x60" READ_ENTRY),
+			 10);
+	/* cmp ecx, 7; ja; cmp ecx, 20; ja: the one right before the table */
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7
+				     "\x77\x60\x83\xf9\x14\x77\x60" READ_ENTRY),
+			 21);
+	/* A loop between the comparison and the table: xor esi, esi; jz back */
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7
+				     "\x77\x60\x31\xf6\x85\xdb\x74\xfa" READ_ENTRY),
+			 8);
+	/* The same, and the loop changes the index: add ecx, 1 */
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7
+				     "\x77\x60\x83\xc1\x01\x85\xdb\x74\xf9" READ_ENTRY),
+			 0);
+}
+
+/* In a loop an instruction makes another value each time: a bound that was checked for
+ * the one of the round before is none of the new one's, and the other way round. */
+static void test_rounds_of_a_loop(void **unused)
+{
+	(void)unused;
+	/* jmp in; loop: cmp ecx, 7; ja; in: mov ecx, [rbx]; test; jz loop */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\xeb\x05" COMPARE_ECX_7
+					     "\x77\x60\x8b\x0b\x85\xf6\x74\xf5" READ_ENTRY),
+			 0);
+	/* loop: mov esi, ecx; mov ecx, [rbx]; cmp ecx, 7; ja; test edi, edi; jz loop;
+	 * mov ecx, esi: what was loaded in the round before */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x89\xce\x8b\x0b" COMPARE_ECX_7
+					     "\x77\x60\x85\xff\x74\xf3\x89\xf1" READ_ENTRY),
+			 0);
+	/* Compared in the same round: loop: mov ecx, [rbx]; mov esi, ecx; cmp ecx, 7; ja;
+	 * test edi, edi; jz loop; mov ecx, esi */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x8b\x0b\x89\xce" COMPARE_ECX_7
+					     "\x77\x60\x85\xff\x74\xf3\x89\xf1" READ_ENTRY),
+			 8);
+}
+
+/* push rbp; sub rsp, 64; lea rbp, [rsp + 64]; lea rdx, [table] */
+#define FRAME "\x55\x48\x83\xec\x40\x48\x8d\x6c\x24\x40" LEA_RDX
+/* `if ([rbp - 4] > 7) return`, something, mov ecx, [rbp - 4], and the read */
+#define BOUND_OF_VARIABLE(between)                                                         \
+	BOUND_AFTER(FRAME "\x83\x7d\xfc\x07\x77\x70" between "\x8b\x4d\xfc" READ_ENTRY)
+
+static void test_variable_stays(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_OF_VARIABLE("\x90"), 8);
+	/* mov [rbp - 8], ecx; mov byte [rbp + 0], 1 */
+	assert_int_equal(BOUND_OF_VARIABLE("\x89\x4d\xf8\xc6\x45\x00\x01"), 8);
+	assert_int_equal(BOUND_OF_VARIABLE("\x51"), 8); /* push rcx */
+	/* Stored again as it was. */
+	assert_int_equal(BOUND_OF_VARIABLE("\x8b\x4d\xfc\x89\x4d\xfc"), 8);
+}
+
+static void test_variable_changes(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_OF_VARIABLE("\xe8\0\0\0\0"), 0);     /* call */
+	assert_int_equal(BOUND_OF_VARIABLE("\xff\xd0"), 0);         /* call rax */
+	assert_int_equal(BOUND_OF_VARIABLE("\x89\x11"), 0);         /* mov [rcx], edx */
+	assert_int_equal(BOUND_OF_VARIABLE("\xc6\x45\xfd\x01"), 0); /* byte [rbp - 3] */
+	assert_int_equal(BOUND_OF_VARIABLE("\x83\x45\xfc\x01"), 0); /* add [rbp - 4], 1 */
+	assert_int_equal(BOUND_OF_VARIABLE("\xff\x45\xfc"), 0);     /* inc [rbp - 4] */
+	assert_int_equal(BOUND_OF_VARIABLE("\x87\x45\xfc"), 0);     /* xchg [rbp - 4] */
+	assert_int_equal(BOUND_OF_VARIABLE("\x89\x44\x24\x3c"),
+			 0); /* [rsp + 60]: the same */
+	assert_int_equal(BOUND_OF_VARIABLE("\x89\x44\x0c\x10"), 0); /* [rsp + rcx + 16] */
+	assert_int_equal(BOUND_OF_VARIABLE("\x0f\x11\x45\xf0"), 0); /* movups [rbp - 16] */
+	assert_int_equal(BOUND_OF_VARIABLE("\xf3\x48\xab"), 0);     /* rep stosq */
+	/* lea rcx, [rbp - 4]; mov dword [rcx], 99 */
+	assert_int_equal(BOUND_OF_VARIABLE("\x48\x8d\x4d\xfc\xc7\x01\x63\0\0\0"), 0);
+	/* and rsp, -32; mov [rsp + 8], ecx: nobody knows where that is */
+	assert_int_equal(BOUND_OF_VARIABLE("\x48\x83\xe4\xe0\x89\x4c\x24\x08"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_between_comparison_and_branch),
+		cmocka_unit_test(test_narrow_comparisons),
+		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_rounds_of_a_loop),
+		cmocka_unit_test(test_variable_stays),
+		cmocka_unit_test(test_variable_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
