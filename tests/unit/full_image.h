@@ -15,10 +15,20 @@
 enum { FULL_RELOC_MAX = 32, FULL_GUARD_COUNT = 3, FULL_OVERLAY_BYTES = 24,
        FULL_ACCESS_COUNT = 3, FULL_RANGE_COUNT = 2 };
 
+/* In what it may differ. */
+struct full_variant {
+	bool has_hash;   /* `exported` has one before it, for XFG; no thunk stands in for it */
+	bool data_first; /* the text is not the first section */
+	uint32_t more_sections;     /* small ones of data, the first with zero memory */
+	uint32_t section_alignment, file_alignment; /* 0: those of the builder */
+	uint32_t header_rows;       /* that the headers have room for; 0: the builder's */
+};
+
 struct full_image {
 	uint8_t *bytes; /* owned */
 	size_t size;
-	bool has_hash;  /* `exported` has one before it, for XFG; no thunk stands in for it */
+	struct full_variant variant;
+	struct rva text;
 	/* Functions in the text. */
 	struct rva entry, switches, guarded, handler, filter, whole, part, leaf, callback,
 		exported, island, tail, last;
@@ -26,7 +36,8 @@ struct full_image {
 	struct rva hash, call_field, lea_field, tail_field, padding, landing;
 	/* Places in data. */
 	struct rva table, scope, chained, handler_field, export_words, export_name, iat,
-		pointer, guard, accesses, ranges, volatiles, dynamic, guid, debug, callbacks, plain, config;
+		pointer, guard, accesses, ranges, volatiles, dynamic, guid,
+		extra_characteristics, debug, callbacks, plain, config;
 	struct rva pdata, reloc;
 	uint32_t pdata_rows, reloc_size;
 	struct rva relocs[FULL_RELOC_MAX];
@@ -54,7 +65,7 @@ static inline struct rva full_code(struct image_builder *b, const void *code, si
 
 static inline void full_text(struct full_image *f, struct image_builder *b)
 {
-	image_builder_section(b, ".text", BUILT_CODE);
+	f->text = image_builder_section(b, ".text", BUILT_CODE);
 	f->entry = FULL_CODE(b,
 			     "\x48\x83\xec\x28"     /* sub rsp, 40 */
 			     "\xe8\0\0\0\0"         /* call switches */
@@ -94,7 +105,7 @@ static inline void full_text(struct full_image *f, struct image_builder *b)
 	f->part = FULL_CODE(b, "\x8d\x41\x05\xc3", 0xcc);
 	f->leaf = FULL_CODE(b, "\x8d\x41\x01\xc3", 0xcc);
 	f->callback = FULL_CODE(b, "\xc3", 0xcc);
-	if (f->has_hash) {
+	if (f->variant.has_hash) {
 		image_builder_fill(b, 0xcc, 8);
 		f->hash = image_builder_put(b, "\x70\xa1\x35\x82\x19\xe4\xb7\xc6", 8);
 	}
@@ -205,7 +216,7 @@ static inline void full_load_config(struct full_image *f, struct image_builder *
 {
 	const struct rva targets[FULL_GUARD_COUNT] = {f->leaf, f->callback, f->exported};
 	/* The last may have a hash of its type before it. */
-	const uint8_t flags[FULL_GUARD_COUNT] = {0, 1, f->has_hash ? 8 | 2 : 2};
+	const uint8_t flags[FULL_GUARD_COUNT] = {0, 1, f->variant.has_hash ? 8 | 2 : 2};
 
 	f->guard = image_builder_here(b);
 	for (uint8_t i = 0; i < FULL_GUARD_COUNT; i++) {
@@ -246,13 +257,20 @@ static inline void full_debug(struct full_image *f, struct image_builder *b)
 	f->guid = image_builder_put(b, "0123456789abcdef", 16);
 	image_builder_u32(b, 1);
 	image_builder_string(b, "c:\\full.pdb");
-	f->debug = (image_builder_align(b, 4), image_builder_u32(b, 0));
+	image_builder_align(b, 4);
+	f->extra_characteristics = image_builder_u32(b, 1); /* made for CET */
+	f->debug = image_builder_u32(b, 0);
 	image_builder_fill(b, 0, 8);
 	image_builder_u32(b, 2); /* CodeView */
 	image_builder_u32(b, 24 + 12);
 	image_builder_u32(b, data.v);
 	image_builder_u32(b, 0); /* the file offset: full_finish sets it */
-	image_builder_directory(b, DIRECTORY_DEBUG, f->debug, 28);
+	image_builder_fill(b, 0, 12);
+	image_builder_u32(b, 20); /* IMAGE_DEBUG_TYPE_EX_DLLCHARACTERISTICS */
+	image_builder_u32(b, 4);
+	image_builder_u32(b, f->extra_characteristics.v);
+	image_builder_u32(b, 0);
+	image_builder_directory(b, DIRECTORY_DEBUG, f->debug, 2 * 28);
 }
 
 static inline void full_row(struct full_image *f, struct image_builder *b, struct rva begin,
@@ -355,10 +373,12 @@ static inline void full_symbols(struct full_image *f, struct image_builder *b)
 					  'o', 'n', 'g', '_', 's', 'y', 'm',
 					  'b', 'o', 'l', 0,   'x', 'y', 0};
 
-	image_builder_symbol(b, "leaf", f->leaf.v - 0x1000, 1, 0x20, 2, 1);
-	image_builder_symbol(b, "aux", 99, 1, 0, 0, 0);
-	image_builder_symbol(b, "filter", f->filter.v - 0x1000, 1, 0x20, 3, 0);
-	image_builder_symbol(b, "label", f->landing.v - 0x1000, 1, 0, 6, 0);
+	uint16_t text = f->variant.data_first ? 2 : 1;
+
+	image_builder_symbol(b, "leaf", f->leaf.v - f->text.v, text, 0x20, 2, 1);
+	image_builder_symbol(b, "aux", 99, text, 0, 0, 0);
+	image_builder_symbol(b, "filter", f->filter.v - f->text.v, text, 0x20, 3, 0);
+	image_builder_symbol(b, "label", f->landing.v - f->text.v, text, 0, 6, 0);
 	image_builder_symbol(b, "plain", 8, 2, 0, 3, 0);
 	image_builder_symbol(b, "absolute", 0x1234, 0xffff, 0, 3, 0);
 	for (size_t i = 0; i < sizeof(strings); i++)
@@ -394,17 +414,43 @@ static inline void full_finish(struct full_image *f, struct image_builder *b)
 	store_u32(f->bytes + BUILT_DIRECTORIES + 8 * DIRECTORY_CERTIFICATE + 4, 16);
 	f->size = size + 16;
 	entry = f->bytes + full_offset(f->bytes, f->debug);
-	store_u32(entry + 24, full_offset(f->bytes, rva_of(load_u32(entry + 20))));
+	for (int i = 0; i < 2; i++, entry += 28)
+		store_u32(entry + 24,
+			  full_offset(f->bytes, rva_of(load_u32(entry + 20))));
 	free(bytes);
 }
 
-static inline void full_image_make_as(struct full_image *f, bool has_hash)
+/* Of .s0 all is in the file and of .s1 most is zero memory. */
+static inline void full_more_sections(struct full_image *f, struct image_builder *b)
+{
+	for (uint32_t i = 0; i < f->variant.more_sections; i++) {
+		const char name[] = {'.', 's', (char)('0' + i), 0};
+
+		image_builder_section(b, name, BUILT_DATA);
+		image_builder_fill(b, (uint8_t)i, 16 + i);
+		if (i == 1)
+			image_builder_virtual_size(b, 0x2345);
+	}
+}
+
+static inline void full_image_make_as(struct full_image *f,
+				      const struct full_variant *variant)
 {
 	struct image_builder b;
 
 	memset(f, 0, sizeof(*f));
-	f->has_hash = has_hash;
+	f->variant = *variant;
 	image_builder_init(&b);
+	if (variant->section_alignment)
+		b.section_alignment = variant->section_alignment;
+	if (variant->file_alignment)
+		b.file_alignment = variant->file_alignment;
+	if (variant->header_rows)
+		b.header_rows = variant->header_rows;
+	if (variant->data_first) {
+		image_builder_section(&b, ".first", BUILT_CONST);
+		image_builder_fill(&b, 0x11, 100);
+	}
 	full_text(f, &b);
 	image_builder_section(&b, ".rdata", BUILT_CONST);
 	f->table = image_builder_here(&b);
@@ -420,6 +466,7 @@ static inline void full_image_make_as(struct full_image *f, bool has_hash)
 	full_tls(f, &b);
 	full_debug(f, &b);
 	full_unwind(f, &b);
+	full_more_sections(f, &b);
 	full_relocs(f, &b);
 	full_symbols(f, &b);
 	full_link(f, &b);
@@ -430,7 +477,9 @@ static inline void full_image_make_as(struct full_image *f, bool has_hash)
 
 static inline void full_image_make(struct full_image *f)
 {
-	full_image_make_as(f, false);
+	const struct full_variant plain = {0};
+
+	full_image_make_as(f, &plain);
 }
 
 static inline void full_image_release(struct full_image *f)

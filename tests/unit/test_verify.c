@@ -76,17 +76,24 @@ static void relink_one(struct trial *t, struct rva function, enum placement plac
 	order_release(&order);
 }
 
-static void open_original(struct trial *t)
+static void open_variant(struct trial *t, const struct full_variant *variant)
 {
 	struct discovery_options options = {0};
 	struct diag diag;
 
 	memset(t, 0, sizeof(*t));
-	full_image_make_as(&t->full, true);
+	full_image_make_as(&t->full, variant);
 	assert_int_equal(
 		image_open_bytes(&t->image, t->full.bytes, t->full.size, "old", &diag),
 		STATUS_OK);
 	assert_int_equal(graph_discover(&t->graph, &t->image, &options, &diag), STATUS_OK);
+}
+
+static void open_original(struct trial *t)
+{
+	const struct full_variant variant = {.has_hash = true};
+
+	open_variant(t, &variant);
 }
 
 static void close_trial(struct trial *t)
@@ -212,6 +219,66 @@ static void test_accepts_relinks(void **state)
 				assert_int_equal(report.instructions, 45);
 				close_trial(&t);
 			}
+}
+
+/* Other shapes of the file.  In the second no section header has room: the headers grow,
+ * and all data and what leads to it by file offset with them. */
+static void test_accepts_other_shapes(void **state)
+{
+	static const struct full_variant variants[] = {
+		{.data_first = true},
+		{.more_sections = 11, .header_rows = 15},
+		{.section_alignment = 8192, .more_sections = 3},
+		{.section_alignment = 65536, .file_alignment = 4096},
+		{.file_alignment = 32, .header_rows = 4},
+		{.data_first = true, .more_sections = 4, .file_alignment = 4096},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
+		for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+			struct verify_report report;
+			struct trial t;
+
+			open_variant(&t, &variants[i]);
+			relink(&t, seed, PLACEMENT_EXCHANGE, 0);
+			assert_true(t.relinked.moves.len >= 8);
+			expect_ok(&t, &report);
+			close_trial(&t);
+			open_variant(&t, &variants[i]);
+			relink(&t, seed, PLACEMENT_APPEND, 0);
+			expect_ok(&t, &report);
+			assert_int_equal(report.functions, 13);
+			if (i == 1)
+				assert_int_equal(load_u32(t.bytes + BUILT_OPTIONAL + 60),
+						 0x600); /* SizeOfHeaders was 0x400 */
+			close_trial(&t);
+		}
+}
+
+/* The headers may not grow into the first section. */
+static void test_headers_have_a_limit(void **state)
+{
+	const struct full_variant variant = {
+		.more_sections = 11, .header_rows = 15, .section_alignment = 512};
+	struct relink_options options = {0};
+	struct relinked relinked;
+	struct order order;
+	struct layout layout;
+	struct diag diag;
+	struct trial t;
+
+	(void)state;
+	open_variant(&t, &variant);
+	assert_int_equal(order_random(&t.graph, 1, &order, &diag), STATUS_OK);
+	assert_int_equal(layout_place(&t.graph, &order, PLACEMENT_APPEND, &layout, &diag),
+			 STATUS_OK);
+	assert_int_equal(relink_write(&t.graph, &layout, &options, &relinked, &diag),
+			 STATUS_NO_ROOM);
+	assert_non_null(strstr(diag.message, "section table"));
+	layout_release(&layout);
+	order_release(&order);
+	close_trial(&t);
 }
 
 /* One of the two calls of imports is in another page then: the table grows, and goes
@@ -643,6 +710,11 @@ static void debug_data_elsewhere(struct trial *t)
 	add_u32(at(t, rva_add(t->full.debug, 24)), 4);
 }
 
+static void no_longer_made_for_cet(struct trial *t)
+{
+	*at(t, t->full.extra_characteristics) = 0;
+}
+
 static void path_of_pdb_changed(struct trial *t)
 {
 	*at(t, rva_add(t->full.guid, 22)) ^= 1;
@@ -734,6 +806,7 @@ static const struct fault faults[] = {
 	{"a signature", certificate_kept, "certificate", false},
 	{"a debug entry's file offset", debug_data_elsewhere,
 	 "file offset of a debug entry", false},
+	{"the flag for CET", no_longer_made_for_cet, "a byte that nothing explains", false},
 	{"the PDB's path", path_of_pdb_changed, "a byte that nothing explains", false},
 };
 
@@ -1029,6 +1102,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_accepts_the_original),
 		cmocka_unit_test(test_accepts_relinks),
+		cmocka_unit_test(test_accepts_other_shapes),
+		cmocka_unit_test(test_headers_have_a_limit),
 		cmocka_unit_test(test_accepts_dynamic_relocations_elsewhere),
 		cmocka_unit_test(test_finds_planted_faults),
 		cmocka_unit_test(test_finds_a_wrong_checksum),
