@@ -86,7 +86,7 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 	uint8_t *state = discovery_state(d, ref.target);
 
 	/* Nothing lies before an image: bytes of something else, read as an instruction. */
-	if (ref.target.v > INT32_MAX && insn->field != FIELD_BRANCH) {
+	if (ref.target.v > INT32_MAX) {
 		discovery_doubt(d, at, PIN_UNDECODED);
 		return;
 	}

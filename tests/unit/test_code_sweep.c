@@ -68,6 +68,22 @@ static void test_operand_before_the_image(void **unused)
 	built_graph_release(&t);
 }
 
+/* The same with a branch. */
+static void test_branch_before_the_image(void **unused)
+{
+	struct built_graph t;
+	struct rva odd;
+
+	(void)unused;
+	built_graph_init(&t);
+	odd = CODE(&t, "\x0f\x84\x3e\xed\x00\xa6\xc3"); /* jz $-0x59ff12bc; ret */
+	built_graph_row(&t, odd, 7);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, odd) & PIN(UNDECODED));
+	assert_null(built_graph_ref(&t, rva_add(odd, 2)));
+	built_graph_release(&t);
+}
+
 static void test_reference_fields(void **unused)
 {
 	struct built_graph t;
@@ -350,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_leaf_with_padding),
 		cmocka_unit_test(test_chained_row_is_no_entry),
 		cmocka_unit_test(test_operand_before_the_image),
+		cmocka_unit_test(test_branch_before_the_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
