@@ -22,8 +22,11 @@ void exception_pass_ref(struct exception_pass *pass, struct rva site, struct rva
 	if (!pass->adding)
 		return;
 	discovery_ref(pass->d, ref);
+	/* What the runtime calls is a function, in the function table or not: MSVC makes
+	 * parts of one jump without unwind data, one behind the other. */
 	if (kind == REF_RVA)
-		discovery_enter(pass->d, target, false);
+		discovery_enter(pass->d, target,
+				enters && !discovery_table_entry(pass->d, target));
 }
 
 void exception_pass_enter(struct exception_pass *pass, struct rva target)

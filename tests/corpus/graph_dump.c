@@ -4,9 +4,12 @@
  *     range BEGIN SIZE
  *     function BEGIN SIZE KIND PINS NAME     block BEGIN SIZE PINS
  *     ref SITE TARGET KIND SIZE TAIL BASE    table TABLE BASE JUMP COUNT
+ *     instruction RVA SIZE                   (with --instructions)
  *
  * PINS are names with commas between them, "-" when there are none. */
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "graph/analysis.h"
 
@@ -64,24 +67,44 @@ static void print_refs(const struct graph *graph)
 	}
 }
 
+static void print_instructions(const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->range_count; i++) {
+		const struct code_range *range = &graph->ranges[i];
+
+		for (uint32_t at = 0, end; at < range->size; at = end) {
+			end = at + 1;
+			if ((range->map[at] & CODE_STATE) != CODE_START)
+				continue;
+			while (end < range->size &&
+			       (range->map[end] & CODE_STATE) == CODE_INSIDE)
+				end++;
+			printf("instruction %x %x\n", range->begin.v + at, end - at);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
+	bool instructions = argc == 3 && strcmp(argv[1], "--instructions") == 0;
 	struct analysis analysis;
 	struct diag diag;
 	char text[2048];
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: graph_dump IMAGE\n");
+	if (argc != 2 && !instructions) {
+		fprintf(stderr, "usage: graph_dump [--instructions] IMAGE\n");
 		return 2;
 	}
 	diag_init(&diag);
-	if (analysis_open(&analysis, argv[1], NULL, &diag) != STATUS_OK) {
+	if (analysis_open(&analysis, argv[argc - 1], NULL, &diag) != STATUS_OK) {
 		diag_format(&diag, text, sizeof(text));
 		fprintf(stderr, "%s\n", text);
 		return status_exit_code(diag.status);
 	}
 	print_code(&analysis.graph);
 	print_refs(&analysis.graph);
+	if (instructions)
+		print_instructions(&analysis.graph);
 	analysis_close(&analysis);
 	return 0;
 }
