@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 256 * 1024, ALIGNMENT = 16 };
+/* Chunks double, so that an arena for a few small things costs no more than these. */
+enum { FIRST_CHUNK_BYTES = 2048, CHUNK_BYTES = 256 * 1024, ALIGNMENT = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -31,9 +32,12 @@ void arena_release(struct arena *arena)
 
 static void *add_chunk(struct arena *arena, size_t bytes)
 {
-	size_t capacity = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+	size_t capacity = arena->next_capacity ? arena->next_capacity : FIRST_CHUNK_BYTES;
 	struct arena_chunk *chunk;
 
+	arena->next_capacity = capacity < CHUNK_BYTES ? 2 * capacity : CHUNK_BYTES;
+	if (bytes > capacity)
+		capacity = bytes;
 	if (capacity > SIZE_MAX - sizeof(*chunk))
 		return NULL;
 	/* calloc gives fresh pages without touching them. */

@@ -13,6 +13,7 @@ struct arena_chunk;
 struct arena {
 	struct arena_chunk *chunks; /* newest first */
 	size_t used, capacity;      /* bytes of the newest chunk */
+	size_t next_capacity;       /* bytes of the next one; 0 for the first */
 };
 
 /* An arena of zero bytes is a valid, empty arena. */
