@@ -1,6 +1,21 @@
 /* The doctor's findings as members of the JSON object (docs/doctor.md). */
 #include "doctor.h"
 
+static void put_hidden(const struct doctor *d, struct result *r, json_t *object)
+{
+	json_t *array = result_put_array(r, object, "hidden_words");
+
+	for (uint32_t i = 0; i < d->image.section_count; i++) {
+		json_t *row;
+
+		if (d->graph.hidden_words[i] == 0)
+			continue;
+		row = result_add_object(r, array);
+		result_put_text(r, row, "section", d->image.sections[i].name);
+		result_put_count(r, row, "words", d->graph.hidden_words[i]);
+	}
+}
+
 static void put_image(const struct doctor *d, struct result *r)
 {
 	json_t *image = result_put_object(r, r->root, "image");
@@ -20,6 +35,7 @@ static void put_image(const struct doctor *d, struct result *r)
 		return;
 	pin_report_put(&d->pins, r, image);
 	pin_report_put_largest(&d->pins, &d->graph, r, image);
+	put_hidden(d, r, image);
 }
 
 static void put_rich(const struct rich_header *rich, struct result *r, json_t *object)

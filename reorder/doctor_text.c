@@ -397,6 +397,25 @@ static void print_movable(const struct doctor *d)
 	}
 }
 
+/* Where the words stand that pin as hidden references. */
+static void print_hidden(const struct doctor *d)
+{
+	struct line line;
+	bool any = false;
+
+	for (uint32_t i = 0; i < d->image.section_count; i++) {
+		if (d->graph.hidden_words[i] == 0)
+			continue;
+		if (!any)
+			begin(&line, "hidden");
+		any = true;
+		item(&line, "%s in %s", human_things(d->graph.hidden_words[i], "word").text,
+		     d->image.sections[i].name);
+	}
+	if (any)
+		end(&line);
+}
+
 void doctor_print(const struct doctor *d)
 {
 	print_kind(d);
@@ -414,6 +433,7 @@ void doctor_print(const struct doctor *d)
 	print_verdict("reorder", &d->reorder);
 	if (d->discovered) {
 		print_movable(d);
+		print_hidden(d);
 		print_pins(d);
 	}
 	putchar('\n');

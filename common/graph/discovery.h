@@ -207,6 +207,9 @@ void jump_tables_prove(struct discovery *d);
 enum status functions_build(struct discovery *d);
 enum status blocks_build(struct discovery *d);
 
+/* Notes data of formats that are no tables of the image and hold no RVA of code. */
+void known_data_add(struct discovery *d);
+
 /* Finds words and constants that may be references nobody explains. */
 void hidden_refs_add(struct discovery *d);
 

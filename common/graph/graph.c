@@ -346,6 +346,7 @@ static enum status run_passes(struct discovery *d)
 		return status;
 	/* What the tables say: entries, exports, relocated pointers, handlers. */
 	table_bytes_add(d);
+	known_data_add(d);
 	status = table_refs_add(d);
 	if (status == STATUS_OK)
 		status = exception_refs_add(d);

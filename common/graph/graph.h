@@ -174,6 +174,8 @@ struct graph {
 	uint32_t *function_pages; /* by page: how many functions begin before it; NULL in a
 				   * graph that discovery has not made */
 	uint32_t function_page_count;
+	uint32_t *hidden_words; /* by section: words in it that equal the RVA of a function's
+				 * start and are not explained; in the image's arena */
 	uint32_t decoded; /* instructions, for statistics */
 	struct rva behind; /* the lowest address that code or a table refers to behind where
 			    * one more section would begin; 0 when there is none */

@@ -43,22 +43,39 @@ static bool is_scanned(const struct image *image, const struct section *section)
 		strncmp(section_name(image, section), ".debug_", strlen(".debug_")) != 0);
 }
 
-static void scan_section(struct discovery *d, const struct section *section)
+/* Words in it that the net catches. */
+static uint32_t scan_section(struct discovery *d, const struct section *section)
 {
 	uint32_t size = section->raw_size < section->virtual_size ? section->raw_size
 								  : section->virtual_size;
 	const uint8_t *bytes = image_bytes(d->image, section->rva, size);
-	uint32_t at = graph_ref_from(d->graph, section->rva);
+	uint32_t at = graph_ref_from(d->graph, section->rva), caught = 0;
 
 	/* A reference may begin before the section only if it is malformed. */
 	for (uint32_t i = 0; bytes && i + 4 <= size; i += 4) {
 		uint32_t word = load_u32(bytes + i);
+		struct rva site = rva_add(section->rva, i);
 
-		if (starts_function(d, word) &&
-		    !explained(d->graph, rva_add(section->rva, i), &at) &&
-		    !table_bytes_are_known(d, rva_add(section->rva, i), 4))
-			discovery_doubt(d, rva_of(word), PIN_HIDDEN_REFERENCE);
+		if (!starts_function(d, word) || explained(d->graph, site, &at) ||
+		    table_bytes_are_known(d, site, 4))
+			continue;
+		discovery_doubt(d, rva_of(word), PIN_HIDDEN_REFERENCE);
+		caught++;
 	}
+	return caught;
+}
+
+static void scan_sections(struct discovery *d)
+{
+	struct image *image = d->image;
+	uint32_t *words = arena_array(&image->arena, image->section_count, sizeof(*words));
+
+	for (uint32_t i = 0; words && i < image->section_count; i++)
+		if (is_scanned(image, &image->sections[i]))
+			words[i] = scan_section(d, &image->sections[i]);
+	if (!words)
+		d->out_of_memory = true;
+	d->graph->hidden_words = words;
 }
 
 /* Whether the constant is known to be a displacement from the image's own address. */
@@ -83,9 +100,7 @@ static bool may_be_named(const struct discovery *d, struct rva rva)
 
 void hidden_refs_add(struct discovery *d)
 {
-	for (uint32_t i = 0; i < d->image->section_count; i++)
-		if (is_scanned(d->image, &d->image->sections[i]))
-			scan_section(d, &d->image->sections[i]);
+	scan_sections(d);
 	for (uint32_t i = 0; i < d->constants.len; i++)
 		if (may_be_named(d, d->constants.data[i].value) &&
 		    !is_displacement(d->graph, &d->constants.data[i]))

@@ -177,6 +177,165 @@ static void test_word_in_unknown_bytes(void **unused)
 	built_graph_release(&t);
 }
 
+/* Two functions, of which a word that is put next may name the second. */
+static struct rva begin_net(struct built_graph *t)
+{
+	struct rva f, g;
+
+	built_graph_init(t);
+	f = CODE(t, "\x31\xdb\xc3");
+	g = CODE(t, "\x31\xc0\xc3");
+	built_graph_row(t, f, 3);
+	built_graph_row(t, g, 3);
+	return g;
+}
+
+static void test_counts_by_section(void **unused)
+{
+	struct built_graph t;
+	struct rva g;
+
+	(void)unused;
+	g = begin_net(&t);
+	image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	image_builder_u32(&t.b, g.v);
+	image_builder_u32(&t.b, g.v);
+	image_builder_section(&t.b, ".data", BUILT_DATA);
+	image_builder_u32(&t.b, g.v + 1);
+	image_builder_u32(&t.b, g.v);
+	built_graph_discover(&t);
+	assert_string_equal(t.built.image.sections[1].name, ".rdata");
+	assert_int_equal(t.graph.hidden_words[0], 0);
+	assert_int_equal(t.graph.hidden_words[1], 2);
+	assert_int_equal(t.graph.hidden_words[2], 1);
+	built_graph_release(&t);
+}
+
+/* A driver reads data that will be discarded once it is initialized. */
+static void test_discarded_data_that_is_read(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g, init;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x48\x8b\x05\0\0\0\0\xc3"); /* mov rax, [init]; ret */
+	g = CODE(&t, "\x31\xc0\xc3");
+	built_graph_row(&t, f, 8);
+	built_graph_row(&t, g, 3);
+	init = image_builder_section(&t.b, "INIT", BUILT_CONST | DISCARDABLE);
+	image_builder_u64(&t.b, 0);
+	image_builder_u32(&t.b, g.v);
+	built_graph_point(&t, rva_add(f, 3), init);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, g), PIN(HIDDEN_REFERENCE));
+	built_graph_release(&t);
+}
+
+/* The header of ICU's common data or of one of its items. */
+static void put_icu_header(struct built_graph *t, const char *format)
+{
+	image_builder_align(&t->b, 16);
+	image_builder_u16(&t->b, 32);
+	image_builder_put(&t->b, "\xda\x27\x14\0\0\0\0\0\x02\0", 10);
+	image_builder_put(&t->b, format, 4);
+	image_builder_fill(&t->b, 0, 16);
+}
+
+/* Common data with two items, the first of which holds `word`. */
+static struct rva put_icu(struct built_graph *t, uint32_t word)
+{
+	struct rva toc;
+
+	put_icu_header(t, "CmnD");
+	toc = image_builder_u32(&t->b, 2);
+	image_builder_u32(&t->b, 20); /* the names' place is not looked at */
+	image_builder_u32(&t->b, 32);
+	image_builder_u32(&t->b, 20);
+	image_builder_u32(&t->b, 80);
+	image_builder_align(&t->b, 32);
+	put_icu_header(t, "ResB");
+	image_builder_u32(&t->b, word);
+	put_icu_header(t, "ResB");
+	return toc;
+}
+
+static void test_icu_data(void **unused)
+{
+	struct built_graph t;
+	struct rva g;
+
+	(void)unused;
+	g = begin_net(&t);
+	image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	image_builder_fill(&t.b, 0, 64);
+	put_icu(&t, g.v);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, g), 0);
+	built_graph_release(&t);
+	g = begin_net(&t);
+	image_builder_section(&t.b, ".rdata", BUILT_CONST);
+	put_icu(&t, 0);
+	image_builder_u32(&t.b, g.v); /* behind the last item's header */
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, g), PIN(HIDDEN_REFERENCE));
+	built_graph_release(&t);
+}
+
+/* Each place of the format that may be something else. */
+static void test_what_only_looks_like_icu_data(void **unused)
+{
+	static const struct {
+		int32_t at; /* from the table of contents */
+		uint32_t word;
+	} changes[] = {
+		{-20, 0x446e6d44},   /* the format */
+		{-32, 0x27db0020},   /* the magic bytes */
+		{0, 3},              /* one item more than there are */
+		{0, 0x40000000},     /* too many */
+		{16, 32},            /* an item twice */
+		{16, 0x10000},       /* outside */
+		{16, 64},            /* an item without a header */
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		struct built_graph t;
+		struct rva g, toc;
+
+		g = begin_net(&t);
+		image_builder_section(&t.b, ".rdata", BUILT_CONST);
+		toc = put_icu(&t, g.v);
+		store_u32(image_builder_at(&t.b, rva_of(toc.v + (uint32_t)changes[i].at)),
+			  changes[i].word);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g), PIN(HIDDEN_REFERENCE));
+		built_graph_release(&t);
+	}
+}
+
+/* A resource's data, when the directory begins a section, and when it does not. */
+static void test_resources(void **unused)
+{
+	(void)unused;
+	for (int own = 0; own <= 1; own++) {
+		struct built_graph t;
+		struct rva g, directory;
+
+		g = begin_net(&t);
+		image_builder_section(&t.b, ".rsrc", BUILT_CONST);
+		if (!own)
+			image_builder_u64(&t.b, 0);
+		directory = image_builder_fill(&t.b, 0, 12); /* an empty directory */
+		image_builder_u32(&t.b, 0);
+		image_builder_u32(&t.b, g.v);
+		image_builder_directory(&t.b, DIRECTORY_RESOURCE, directory, 20);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g), own ? 0 : PIN(HIDDEN_REFERENCE));
+		built_graph_release(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +346,11 @@ int main(void)
 		cmocka_unit_test(test_words_beside_a_pointer),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_word_in_unknown_bytes),
+		cmocka_unit_test(test_counts_by_section),
+		cmocka_unit_test(test_discarded_data_that_is_read),
+		cmocka_unit_test(test_icu_data),
+		cmocka_unit_test(test_what_only_looks_like_icu_data),
+		cmocka_unit_test(test_resources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
