@@ -3,10 +3,13 @@
  * directory is no help: old linkers always wrote 64 there.
  *
  * Offsets are those of IMAGE_LOAD_CONFIG_DIRECTORY64 (winnt.h of the Windows
- * 11 SDK).  The stride of the guard function table follows from the upper four
- * bits of the guard flags (Microsoft Learn, "PE Metadata", Control Flow Guard);
- * the other three tables are taken to have the same one, as llvm-readobj reads
- * them.
+ * 11 SDK).  The stride of the guard tables follows from the upper four bits of the
+ * guard flags (Microsoft Learn, "PE Metadata", Control Flow Guard; llvm-readobj
+ * reads all four tables so).  lld writes rows of 4 bytes and leaves these bits 0, but
+ * the table of EH continuation targets has rows of 5 all the same (observed: lld 14; its
+ * source, COFF/Chunks.h, RVAFlagTableChunk).  So where the bits are 0 that table is read
+ * both ways: in one of them it ascends, leads to code and has no flags; when it does in
+ * both, which takes two rows in a large image and chance, it is refused.
  */
 #include "pe/load_config.h"
 
@@ -58,38 +61,79 @@ static struct rva pointer_at(struct config_reader *r, uint32_t offset)
 	return rva_of((uint32_t)(va - h->image_base));
 }
 
+/* The rows of a table, NULL when they leave the file's data. */
+static const uint8_t *rows_of(const struct config_reader *r, const struct guard_table *table)
+{
+	uint64_t size = (uint64_t)table->count * (4 + table->extra);
+
+	return size <= UINT32_MAX ? image_bytes(r->image, table->rva, (uint32_t)size) : NULL;
+}
+
 /* The system searches guard tables by bisection. */
-static void check_ascending(struct config_reader *r, const struct guard_table *table)
+static bool ascends(const struct config_reader *r, const struct guard_table *table)
 {
 	uint32_t stride = 4 + table->extra;
-	const uint8_t *row = image_bytes(r->image, table->rva, table->count * stride);
+	const uint8_t *row = rows_of(r, table);
 
 	for (uint32_t i = 1; row && i < table->count; i++, row += stride)
-		if (load_u32(row) > load_u32(row + stride)) {
-			r->status = diag_fail_at(r->diag, STATUS_MALFORMED, table->rva,
-						 "a guard table that does not ascend");
-			return;
-		}
+		if (load_u32(row) > load_u32(row + stride))
+			return false;
+	return row != NULL;
 }
 
 /* The pointer and the count at `offset` and behind it. */
-static struct guard_table table_at(struct config_reader *r, uint32_t offset)
+static struct guard_table find_table(struct config_reader *r, uint32_t offset)
 {
 	struct guard_table table = {.rva = pointer_at(r, offset), .extra = r->extra};
 	uint64_t count = load_u64(r->bytes + offset + 8);
-	uint64_t stride = 4 + table.extra;
 
 	if (table.rva.v == 0 || count == 0)
-		return (struct guard_table){.rva = table.rva, .extra = table.extra};
-	if (count > UINT32_MAX / stride ||
-	    !image_bytes(r->image, table.rva, (uint32_t)(count * stride))) {
+		return table;
+	/* Beyond 32 bits no data are that long. */
+	table.count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+	if (!rows_of(r, &table))
 		r->status = diag_fail_at(r->diag, STATUS_MALFORMED, table.rva,
 					 "a guard table of %llu entries leaves the file's "
 					 "data", (unsigned long long)count);
-		return (struct guard_table){0};
-	}
-	table.count = (uint32_t)count;
-	check_ascending(r, &table);
+	return table;
+}
+
+static struct guard_table table_at(struct config_reader *r, uint32_t offset)
+{
+	struct guard_table table = find_table(r, offset);
+
+	if (r->status == STATUS_OK && table.count && !ascends(r, &table))
+		r->status = diag_fail_at(r->diag, STATUS_MALFORMED, table.rva,
+					 "a guard table that does not ascend");
+	return table;
+}
+
+/* Whether rows of 4 + `extra` bytes lead to code, each behind the last, without flags. */
+static bool leads_to_code(const struct config_reader *r, struct guard_table table,
+			  uint32_t extra)
+{
+	const uint8_t *row;
+
+	table.extra = extra;
+	row = ascends(r, &table) ? rows_of(r, &table) : NULL;
+	for (uint32_t i = 0; row && i < table.count; i++, row += 4 + extra)
+		if (!image_is_code(r->image, rva_of(load_u32(row))) || (extra && row[4]))
+			return false;
+	return row != NULL;
+}
+
+/* In one row alone both ways are the same. */
+static struct guard_table continuations_at(struct config_reader *r, uint32_t offset)
+{
+	struct guard_table table = find_table(r, offset);
+
+	if (r->extra || table.count < 2 || r->status != STATUS_OK ||
+	    !leads_to_code(r, table, 1))
+		return table_at(r, offset);
+	if (leads_to_code(r, table, 0))
+		r->status = diag_fail_at(r->diag, STATUS_UNSUPPORTED, table.rva,
+					 "EH continuation targets in rows of 4 bytes or of 5");
+	table.extra = 1;
 	return table;
 }
 
@@ -105,7 +149,7 @@ static void read_fields(struct config_reader *r, struct load_config *config)
 	config->functions = table_at(r, GUARD_FUNCTIONS);
 	config->address_taken_iat = table_at(r, GUARD_ADDRESS_TAKEN_IAT);
 	config->long_jumps = table_at(r, GUARD_LONG_JUMPS);
-	config->eh_continuations = table_at(r, GUARD_EH_CONTINUATIONS);
+	config->eh_continuations = continuations_at(r, GUARD_EH_CONTINUATIONS);
 	config->chpe_metadata = pointer_at(r, CHPE_METADATA);
 	config->volatile_metadata = pointer_at(r, VOLATILE_METADATA);
 	config->dynamic_relocation_table = pointer_at(r, DYNAMIC_RELOCATION_TABLE);

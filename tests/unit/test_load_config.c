@@ -110,6 +110,45 @@ static void shorter_structures_have_fewer_fields(void **state)
 	assert_int_equal(c.size, 0);
 }
 
+/* A table of continuation targets without a stride in the flags, as lld writes it. */
+static void continuations(const void *rows, size_t size, uint64_t count,
+			  enum status expected, uint32_t extra)
+{
+	struct image_builder b;
+	struct load_config c;
+	struct rva table;
+
+	make(&b);
+	memset(image_builder_at(&b, rva_of(CONFIG + 0x80)), 0, 0x38 + 8);
+	store_u32(image_builder_at(&b, rva_of(CONFIG + 0x90)), 0x00410500);
+	image_builder_section(&b, ".text", BUILT_CODE); /* at 0x2000, of 2 MiB */
+	image_builder_virtual_size(&b, 0x200000);
+	image_builder_section(&b, ".more", BUILT_CONST);
+	table = image_builder_put(&b, rows, size);
+	set_va(&b, 0x108, table.v);
+	set_count(&b, 0x110, count);
+	assert_int_equal(read_made(&b, &c), expected);
+	if (expected != STATUS_OK)
+		return;
+	assert_int_equal(c.eh_continuations.count, count);
+	assert_int_equal(c.eh_continuations.extra, extra);
+}
+
+static void the_stride_of_continuations_is_found(void **state)
+{
+	(void)state;
+	continuations("\x10\x20\0\0\x34\x20\0\0\x50\x20\0\0", 12, 3, STATUS_OK, 0);
+	continuations("\x10\x20\0\0\0\x34\x20\0\0\0\x50\x20\0\0\0", 15, 3, STATUS_OK, 1);
+	continuations("\x10\x20\0\0", 4, 1, STATUS_OK, 0);
+	/* Descends, or leads to data, in both ways. */
+	continuations("\x34\x20\0\0\x10\x20\0\0\0", 9, 2, STATUS_MALFORMED, 0);
+	continuations("\x10\x20\0\0\x01\x34\x20\0\0\0", 10, 2, STATUS_OK, 0);
+	/* 0x2010 and 0x2100, since 0x210000 is no code. */
+	continuations("\x10\x20\0\0\0\0\x21\0\0\0", 10, 2, STATUS_OK, 1);
+	/* 0x2010, and 0x2018 or 0x201800. */
+	continuations("\x10\x20\0\0\0\x18\x20\0\0\0", 10, 2, STATUS_UNSUPPORTED, 1);
+}
+
 static void refused(uint32_t offset, uint64_t v)
 {
 	struct image_builder b;
@@ -151,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_are_read),
 		cmocka_unit_test(shorter_structures_have_fewer_fields),
+		cmocka_unit_test(the_stride_of_continuations_is_found),
 		cmocka_unit_test(bad_structures_are_refused),
 	};
 
