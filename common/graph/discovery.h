@@ -103,6 +103,7 @@ struct discovery {
 	VEC(struct table_bytes) written_anew;
 	VEC(struct pin_range) known;     /* bytes of tables without unknown references,
 					  * ascending, apart */
+	struct page_index row_index;     /* of the function table's rows, by begin */
 	uint64_t flow_steps;             /* that jump_table.c may still make; 0: too many */
 	bool out_of_memory;              /* sticky: a push failed */
 };

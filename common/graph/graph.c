@@ -125,6 +125,7 @@ const struct runtime_function *discovery_table_entry(const struct discovery *d,
 	const struct function_table *table = &d->graph->tables.functions;
 	uint32_t low = 0, high = table->count;
 
+	page_index_narrow(&d->row_index, rva.v, &low, &high);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -313,27 +314,28 @@ static void find_code(struct discovery *d)
 	while (throw_refs_add(d) && ++round < FIND_ROUNDS);
 }
 
+/* Rows of the function table are looked up for each branch. */
+static enum status index_rows(struct discovery *d)
+{
+	const struct function_table *table = &d->graph->tables.functions;
+
+	return page_index_make(&d->row_index, &d->image->arena, table->data, table->count,
+			       sizeof(*table->data),
+			       offsetof(struct runtime_function, begin) +
+				       offsetof(struct rva, v))
+		       ? STATUS_OK
+		       : diag_no_memory(d->diag);
+}
+
 /* Functions are looked up for each reference, several times. */
 static void index_functions(struct discovery *d)
 {
 	struct graph *graph = d->graph;
-	uint32_t count = graph->functions.len, next = 0, pages;
 
-	if (count == 0)
-		return;
-	pages = (graph->functions.data[count - 1].begin.v >> FUNCTION_PAGE_SHIFT) + 2;
-	graph->function_pages = arena_array(&d->image->arena, pages, sizeof(uint32_t));
-	if (!graph->function_pages) {
+	if (!page_index_make(&graph->function_index, &d->image->arena, graph->functions.data,
+			     graph->functions.len, sizeof(*graph->functions.data),
+			     offsetof(struct function, begin) + offsetof(struct rva, v)))
 		d->out_of_memory = true;
-		return;
-	}
-	graph->function_page_count = pages;
-	for (uint32_t page = 0; page < pages; page++) {
-		while (next < count && graph->functions.data[next].begin.v >>
-					       FUNCTION_PAGE_SHIFT < page)
-			next++;
-		graph->function_pages[page] = next;
-	}
 }
 
 static enum status run_passes(struct discovery *d)
@@ -342,6 +344,8 @@ static enum status run_passes(struct discovery *d)
 
 	if (status == STATUS_OK)
 		status = read_tables(d);
+	if (status == STATUS_OK)
+		status = index_rows(d);
 	if (status != STATUS_OK)
 		return status;
 	/* What the tables say: entries, exports, relocated pointers, handlers. */
@@ -406,43 +410,44 @@ void graph_release(struct graph *graph)
 	memset(graph, 0, sizeof(*graph));
 }
 
+static bool is_in_block(const struct graph *graph, uint32_t id, struct rva rva)
+{
+	return rva_in(rva, graph->blocks.data[id].begin, graph->blocks.data[id].size);
+}
+
+/* A block begins with a function, and ends with one or a guard byte behind it. */
 uint32_t graph_block_at(const struct graph *graph, struct rva rva)
 {
-	uint32_t low = 0, high = graph->blocks.len;
+	const struct function *functions = graph->functions.data;
+	uint32_t next = graph_function_from(graph, rva);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (graph->blocks.data[middle].begin.v <= rva.v)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || !rva_in(rva, graph->blocks.data[low - 1].begin,
-				graph->blocks.data[low - 1].size))
+	if (graph->blocks.len == 0)
 		return NO_BLOCK;
-	return low - 1;
+	if (next < graph->functions.len && is_in_block(graph, functions[next].block, rva))
+		return functions[next].block;
+	if (next > 0 && is_in_block(graph, functions[next - 1].block, rva))
+		return functions[next - 1].block;
+	return NO_BLOCK;
 }
 
 uint32_t graph_function_from(const struct graph *graph, struct rva rva)
 {
-	uint32_t low = 0, high = graph->functions.len, page = rva.v >> FUNCTION_PAGE_SHIFT;
+	uint32_t low = 0, high = graph->functions.len;
+	const struct function *last;
 
-	if (page + 1 < graph->function_page_count) {
-		/* The last one before the page may reach into it. */
-		low = graph->function_pages[page] - (graph->function_pages[page] > 0);
-		high = graph->function_pages[page + 1];
-	}
+	page_index_narrow(&graph->function_index, rva.v, &low, &high);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct function *function = &graph->functions.data[middle];
 
-		if ((uint64_t)function->begin.v + function->size <= rva.v)
+		if (graph->functions.data[middle].begin.v <= rva.v)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	if (low == 0)
+		return 0;
+	last = &graph->functions.data[low - 1];
+	return rva_in(rva, last->begin, last->size) ? low - 1 : low;
 }
 
 uint32_t graph_function_at(const struct graph *graph, struct rva rva)

@@ -16,6 +16,7 @@
 #ifndef APPULSE_GRAPH_GRAPH_H
 #define APPULSE_GRAPH_GRAPH_H
 
+#include "base/page_index.h"
 #include "base/vec.h"
 #include "graph/pin_reason.h"
 #include "pe/coff_symbols.h"
@@ -158,8 +159,6 @@ struct image_tables {
 	struct resource_tree resources;
 };
 
-enum { FUNCTION_PAGE_SHIFT = 10 /* of a page in struct graph's index, 1 KiB */ };
-
 struct graph {
 	struct image *image; /* borrowed; must outlive the graph */
 	struct image_tables tables;
@@ -171,9 +170,8 @@ struct graph {
 	VEC(struct jump_table) jump_tables;
 	VEC(struct state_map) state_maps;    /* ascending */
 	VEC(struct handler_use) handlers;    /* by handler, users of the same data together */
-	uint32_t *function_pages; /* by page: how many functions begin before it; NULL in a
-				   * graph that discovery has not made */
-	uint32_t function_page_count;
+	struct page_index function_index; /* by begin; empty in a graph that discovery has
+					   * not made */
 	uint32_t *hidden_words; /* by section: words in it that equal the RVA of a function's
 				 * start and are not explained; in the image's arena */
 	uint32_t decoded; /* instructions, for statistics */
