@@ -30,6 +30,23 @@ void arena_release(struct arena *arena)
 	arena_init(arena);
 }
 
+void arena_reset(struct arena *arena)
+{
+	struct arena_chunk *kept = arena->chunks;
+	size_t used = arena->used;
+
+	if (!kept || arena->capacity > CHUNK_BYTES) {
+		arena_release(arena);
+		return;
+	}
+	arena->chunks = kept->next;
+	arena_release(arena);
+	memset(kept->bytes, 0, used);
+	kept->next = NULL;
+	arena->chunks = kept;
+	arena->capacity = CHUNK_BYTES;
+}
+
 static void *add_chunk(struct arena *arena, size_t bytes)
 {
 	size_t capacity = arena->next_capacity ? arena->next_capacity : FIRST_CHUNK_BYTES;

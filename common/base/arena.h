@@ -22,6 +22,10 @@ void arena_init(struct arena *arena);
 /* Frees all that was allocated; the arena is empty and usable again. */
 void arena_release(struct arena *arena);
 
+/* Makes all that was allocated free for new allocations; the arena keeps some memory, so
+ * that one which is filled again and again costs little. */
+void arena_reset(struct arena *arena);
+
 /* `size` zeroed bytes aligned to 16, or NULL when memory is out.  A size of 0
  * gives a valid pointer. */
 void *arena_alloc(struct arena *arena, size_t size);

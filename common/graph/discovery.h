@@ -101,6 +101,7 @@ struct discovery {
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
 	VEC(struct table_bytes) kept;    /* tables that are not written anew */
 	VEC(struct table_bytes) written_anew;
+	uint64_t table_byte_count;       /* bytes of all these tables, each as often as noted */
 	VEC(struct pin_range) known;     /* bytes of tables without unknown references,
 					  * ascending, apart */
 	struct page_index row_index;     /* of the function table's rows, by begin */

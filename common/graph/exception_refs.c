@@ -70,7 +70,7 @@ static bool walk_all(struct exception_pass *pass, walk_function walk,
 	for (uint32_t i = 0, n; i < count && valid; i += n) {
 		n = same_word(users + i, count - i);
 		valid = walk(pass, users + i, n);
-		arena_release(&pass->scratch);
+		arena_reset(&pass->scratch);
 	}
 	return valid;
 }

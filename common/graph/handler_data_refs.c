@@ -71,7 +71,7 @@ bool scope_table_walk(struct exception_pass *pass, const struct handler_user *us
 		if (!shared)
 			exception_pass_hold(pass, users[i].data,
 					    4 + SCOPE_RECORD_BYTES * table.count, 4);
-		arena_release(&pass->scratch);
+		arena_reset(&pass->scratch);
 	}
 	return true;
 }
@@ -104,7 +104,7 @@ bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
 		add_pads(pass, f, &area);
 		if (i == 0 || users[i].data.v != users[i - 1].data.v)
 			exception_pass_keep(pass, users[i].data, area.size);
-		arena_release(&pass->scratch);
+		arena_reset(&pass->scratch);
 	}
 	return true;
 }

@@ -15,7 +15,9 @@
  * The list is short of resources' data: nothing reads their bytes again, so that it is
  * enough that no step changes them unproven.
  *
- * Cost: a few comparisons for each name and each row of the function table.
+ * Cost: a few comparisons for each name and each row of the function table.  Tables that
+ * share bytes in an image that is made so could cost its square; more bytes of tables than
+ * TABLE_BYTES_PER_BYTE times the file's are refused.
  */
 #include <string.h>
 
@@ -40,6 +42,7 @@ enum {
 	WORD_BYTES = 8,
 	HINT_BYTES = 2,
 	PSEUDO_RELOC_BYTES = 12,
+	TABLE_BYTES_PER_BYTE = 16,
 };
 
 /* Says of bytes in the text that they are neither code nor padding. */
@@ -54,10 +57,16 @@ static void mark_data(struct discovery *d, struct rva begin, uint32_t size)
 	}
 }
 
+static bool too_many(const struct discovery *d)
+{
+	return d->table_byte_count / TABLE_BYTES_PER_BYTE > d->image->size;
+}
+
 static void push(struct discovery *d, struct table_bytes bytes)
 {
-	if (bytes.size == 0)
+	if (bytes.size == 0 || too_many(d))
 		return;
+	d->table_byte_count += bytes.size;
 	mark_data(d, bytes.begin, bytes.size);
 	if (!(bytes.use == TABLE_ANEW ? vec_push(&d->written_anew, bytes)
 				      : vec_push(&d->kept, bytes)))
@@ -363,6 +372,19 @@ static int compare_begins(const void *a, const void *b)
 	return (x->begin.v > y->begin.v) - (x->begin.v < y->begin.v);
 }
 
+static int compare_tables(const void *a, const void *b)
+{
+	const struct table_bytes *x = a, *y = b;
+
+	if (x->begin.v != y->begin.v)
+		return x->begin.v < y->begin.v ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	if (x->use != y->use)
+		return x->use < y->use ? -1 : 1;
+	return (x->stride > y->stride) - (x->stride < y->stride);
+}
+
 static enum status shared(struct discovery *d, struct rva rva)
 {
 	return diag_fail_at(d->diag, STATUS_MALFORMED, rva,
@@ -524,14 +546,34 @@ static enum status check_kept(struct discovery *d, const struct table_bytes *kep
 	return STATUS_OK;
 }
 
-/* Code that a table stands in can neither move nor be edited. */
-static void pin_code(struct discovery *d, const struct table_bytes *bytes)
+/* Code that a table stands in can neither move nor be edited.  Up to `*end` this is known
+ * already. */
+static void pin_code(struct discovery *d, const struct table_bytes *bytes, uint64_t *end)
 {
-	for (uint32_t i = 0; i < bytes->size; i++)
-		if (discovery_state(d, rva_add(bytes->begin, i)))
-			discovery_doubt(d, rva_add(bytes->begin, i), PIN_READ_AS_DATA);
+	uint64_t behind = (uint64_t)bytes->begin.v + bytes->size;
+
+	for (uint64_t at = bytes->begin.v > *end ? bytes->begin.v : *end; at < behind; at++)
+		if (discovery_state(d, rva_of((uint32_t)at)))
+			discovery_doubt(d, rva_of((uint32_t)at), PIN_READ_AS_DATA);
 		else
-			return;
+			break;
+	*end = behind > *end ? behind : *end;
+}
+
+/* Sorts the tables that stay, and drops what was noted twice: rows of the function table
+ * and names may share what they lead to. */
+static void sort_kept(struct discovery *d)
+{
+	uint32_t count = 0;
+
+	if (d->kept.len == 0)
+		return;
+	qsort(d->kept.data, d->kept.len, sizeof(*d->kept.data), compare_tables);
+	for (uint32_t i = 0; i < d->kept.len; i++)
+		if (count == 0 ||
+		    compare_tables(&d->kept.data[i], &d->kept.data[count - 1]) != 0)
+			d->kept.data[count++] = d->kept.data[i];
+	d->kept.len = count;
 }
 
 static enum status check_refs(struct discovery *d)
@@ -591,13 +633,18 @@ static enum status check_relocs(struct discovery *d)
 enum status table_bytes_check(struct discovery *d)
 {
 	enum status status = check_written_anew(d);
+	uint64_t end = 0;
 
+	if (too_many(d))
+		return shared(d, rva_of(0));
+	sort_kept(d);
 	for (uint32_t i = 0; status == STATUS_OK && i < d->kept.len; i++) {
 		status = check_kept(d, &d->kept.data[i]);
-		pin_code(d, &d->kept.data[i]);
+		pin_code(d, &d->kept.data[i], &end);
 	}
+	end = 0;
 	for (uint32_t i = 0; status == STATUS_OK && i < d->written_anew.len; i++)
-		pin_code(d, &d->written_anew.data[i]);
+		pin_code(d, &d->written_anew.data[i], &end);
 	join_known(d);
 	if (status == STATUS_OK)
 		status = check_refs(d);

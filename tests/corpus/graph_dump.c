@@ -16,7 +16,7 @@
 static const char *const function_kinds[] = {"table", "chained", "leaf", "island", "bytes"};
 static const char *const ref_kinds[] = {"branch", "address", "memory", "rva", "rva-end",
 					"va64",   "va32",    "table",  "self",
-					"displacement"};
+					"state",  "displacement"};
 
 static void print_pins(uint32_t pins)
 {
