@@ -219,9 +219,14 @@ static enum status add_unwind_info(struct exception_pass *pass,
 	struct unwind_info info;
 	enum status status = unwind_info_read(d->image, function->unwind, &info, d->diag);
 
+	uint64_t size;
+
 	*ret_has_user = false;
 	if (status != STATUS_OK)
 		return status;
+	/* What an unknown code says may not hold elsewhere. */
+	if (unwind_info_frame_size(d->image, &info, &size, NULL) != STATUS_OK)
+		exception_pass_doubt(pass, function->begin);
 	if (info.flags & UNWIND_CHAININFO) {
 		exception_pass_ref(pass, info.chained.site, info.chained.begin, REF_RVA,
 				   false);

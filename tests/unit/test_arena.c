@@ -67,6 +67,29 @@ static void memory_is_zeroed_again_after_a_release(void **state)
 	}
 }
 
+static void memory_is_zeroed_again_after_a_reset(void **state)
+{
+	struct arena arena;
+	unsigned char *first, *again;
+
+	(void)state;
+	arena_init(&arena);
+	arena_reset(&arena); /* an empty one */
+	first = arena_alloc(&arena, 100);
+	memset(first, 0xff, 100);
+	arena_reset(&arena);
+	again = arena_alloc(&arena, 200);
+	assert_ptr_equal(again, first); /* the same memory */
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(again[i], 0);
+	/* What has grown beyond a chunk is given back. */
+	memset(arena_alloc(&arena, 1 << 20), 0xff, 1 << 20);
+	arena_reset(&arena);
+	again = arena_alloc(&arena, 1 << 20);
+	assert_int_equal(again[(1 << 20) - 1], 0);
+	arena_release(&arena);
+}
+
 static void sizes_that_overflow_give_null(void **state)
 {
 	struct arena arena;
@@ -106,6 +129,7 @@ int main(void)
 		cmocka_unit_test(starts_empty_and_gives_memory_of_zero_bytes),
 		cmocka_unit_test(allocations_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(memory_is_zeroed_again_after_a_release),
+		cmocka_unit_test(memory_is_zeroed_again_after_a_reset),
 		cmocka_unit_test(sizes_that_overflow_give_null),
 		cmocka_unit_test(strndup_copies_and_terminates),
 	};

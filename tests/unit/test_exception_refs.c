@@ -238,6 +238,29 @@ static void test_handler_in_data(void **unused)
 	built_graph_release(&h.t);
 }
 
+/* What an unknown unwind code says may not hold elsewhere; epilogs of version 2 do. */
+static void test_unwind_codes(void **unused)
+{
+	struct built_graph t;
+	struct rva f, g;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\x31\xc0\xc3");
+	g = CODE(&t, "\x31\xdb\xc3");
+	built_graph_row(&t, f, 3);
+	built_graph_row(&t, g, 3);
+	built_graph_export(&t, f);
+	built_graph_export(&t, g);
+	image_builder_section(&t.b, ".xdata1", BUILT_CONST);
+	t.rows[0].unwind = image_builder_put(&t.b, "\x01\x00\x01\x00\x00\x0b\0\0", 8);
+	t.rows[1].unwind = image_builder_put(&t.b, "\x02\x00\x02\x00\x01\x16\x00\x06", 8);
+	built_graph_discover(&t);
+	assert_true(PINS(&t, f) & PIN(UNKNOWN_HANDLER));
+	assert_int_equal(PINS(&t, g), 0);
+	built_graph_release(&t);
+}
+
 static void test_row_outside_the_code(void **unused)
 {
 	struct built_graph t;
@@ -266,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_lsda_with_a_start),
 		cmocka_unit_test(test_handler_outside_the_code),
 		cmocka_unit_test(test_handler_in_data),
+		cmocka_unit_test(test_unwind_codes),
 		cmocka_unit_test(test_row_outside_the_code),
 	};
 

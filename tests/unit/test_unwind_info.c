@@ -245,6 +245,63 @@ static void chains_are_followed_to_their_end(void **state)
 	assert_int_equal(read_chain(1, 0x1000), STATUS_MALFORMED);
 }
 
+/* Codes, as 16-bit words behind the header, and the stack that they take. */
+static enum status frame_size(uint8_t version, const char *codes, size_t size,
+			      uint64_t *ret_size)
+{
+	uint8_t bytes[64] = {version, 0, (uint8_t)(size / 2), 0};
+	struct image_builder b;
+	struct built_image built;
+	struct unwind_info info;
+	enum status status;
+
+	memcpy(bytes + 4, codes, size);
+	begin(&b, bytes, sizeof(bytes));
+	row(&b, CODE, CODE + 0x10, XDATA);
+	built_image_open(&built, &b);
+	assert_int_equal(built.status, STATUS_OK);
+	image_builder_release(&b);
+	assert_int_equal(unwind_info_read(&built.image, rva_of(XDATA), &info, &built.diag),
+			 STATUS_OK);
+	status = unwind_info_frame_size(&built.image, &info, ret_size, &built.diag);
+	built_image_close(&built);
+	return status;
+}
+
+#define FRAME(version, codes, ret) frame_size(version, codes, sizeof(codes) - 1, ret)
+
+static void frames_are_measured(void **state)
+{
+	uint64_t size;
+
+	(void)state;
+	assert_int_equal(FRAME(1, "\x08\x42\x04\x30\x02\x60", &size), STATUS_OK);
+	assert_int_equal(size, 5 * 8 + 8 + 8); /* an allocation, two pushes */
+	assert_int_equal(FRAME(1, "\x08\x01\x20\x00", &size), STATUS_OK);
+	assert_int_equal(size, 0x20 * 8);
+	assert_int_equal(FRAME(1, "\x08\x11\x10\x00\x02\x00", &size), STATUS_OK);
+	assert_int_equal(size, 0x20010);
+	assert_int_equal(FRAME(1, "\x08\x03\x08\x34\x06\x00\x08\x65\0\0\0\0", &size),
+			 STATUS_OK);
+	assert_int_equal(size, 0); /* a frame register, two saved registers */
+	assert_int_equal(FRAME(1, "\x08\x68\x06\x00\x08\x79\0\0\0\0", &size), STATUS_OK);
+	assert_int_equal(FRAME(1, "\x00\x1a", &size), STATUS_OK);
+	assert_int_equal(size, 48); /* a machine frame with an error code */
+	assert_int_equal(FRAME(2, "\x05\x16\x00\x06\x04\x42", &size), STATUS_OK);
+	assert_int_equal(size, 40); /* two epilogs */
+}
+
+static void unknown_codes_are_told(void **state)
+{
+	uint64_t size;
+
+	(void)state;
+	assert_int_equal(FRAME(1, "\x05\x06", &size), STATUS_UNSUPPORTED);
+	assert_int_equal(FRAME(2, "\x05\x07\0\0\0\0", &size), STATUS_UNSUPPORTED);
+	assert_int_equal(FRAME(1, "\x05\x0b", &size), STATUS_UNSUPPORTED);
+	assert_int_equal(FRAME(1, "\x08\x01", &size), STATUS_UNSUPPORTED); /* cut off */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +313,8 @@ int main(void)
 		cmocka_unit_test(plain_and_chained_are_read),
 		cmocka_unit_test(unknown_forms_are_refused),
 		cmocka_unit_test(chains_are_followed_to_their_end),
+		cmocka_unit_test(frames_are_measured),
+		cmocka_unit_test(unknown_codes_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
