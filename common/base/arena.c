@@ -33,18 +33,17 @@ void arena_release(struct arena *arena)
 void arena_reset(struct arena *arena)
 {
 	struct arena_chunk *kept = arena->chunks;
-	size_t used = arena->used;
+	struct arena was = *arena;
 
-	if (!kept || arena->capacity > CHUNK_BYTES) {
+	if (!kept || was.capacity > CHUNK_BYTES) {
 		arena_release(arena);
 		return;
 	}
 	arena->chunks = kept->next;
 	arena_release(arena);
-	memset(kept->bytes, 0, used);
+	memset(kept->bytes, 0, was.used);
 	kept->next = NULL;
-	arena->chunks = kept;
-	arena->capacity = CHUNK_BYTES;
+	*arena = (struct arena){kept, 0, was.capacity, was.next_capacity};
 }
 
 static void *add_chunk(struct arena *arena, size_t bytes)
