@@ -285,7 +285,7 @@ class Transparency(Case):
 
     def test_a_walk_leads_out_of_the_agent(self):
         # common + 14 is behind its call; below the caller's rsp lie the function's
-        # return address, the index, common's return address and rax.
+        # return address, common's return address into the stub, and rax.
         self.assertEqual(self.run_traced('walk'),
                          ['walk: function 5, common + 14, rsp -24, rbx kept'])
         self.assertEqual(len(self.only_trace().rvas), 1)
