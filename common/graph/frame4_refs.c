@@ -44,8 +44,9 @@ static bool walk_unwinds(struct frame4_pass *f)
 	first = (uint32_t)list.r.pos;
 	f->states = list.left;
 	while (frame4_next_unwind(&list, &row)) {
-		/* State -1 is one byte before the first row. */
-		if (row.distance == 0 || row.distance > row.offset - first + 1)
+		/* State -1 is where the count begins, which may have two bytes. */
+		if (row.distance == 0 || row.distance > row.offset ||
+		    (row.distance < row.offset && row.offset - row.distance < first))
 			return false;
 		if (row.site.v == 0)
 			continue;

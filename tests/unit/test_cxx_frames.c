@@ -170,6 +170,30 @@ static void test_odd_frame4(void **unused)
 	expect_unknown(&i, false);
 }
 
+/* A count of 128 and more has two bytes, and so state -1 is two bytes before the rows
+ * (observed: DuckDB's DLL, link 14.51). */
+static void test_long_unwind_map(void **unused)
+{
+	struct frame_image i;
+	struct rva map;
+
+	(void)unused;
+	frame_image_make(&i);
+	map = PUT(&i, "\x01\x02"); /* 128 */
+	PUT(&i, "\x12");            /* 0: next is 2 bytes back, with an object */
+	frame_image_rva(&i, i.cleanup);
+	PUT(&i, "\x40");            /* the object */
+	PUT(&i, "\x30");            /* 1: the row before, nothing */
+	for (int row = 2; row < 128; row++)
+		PUT(&i, "\x08");    /* likewise */
+	frame_image_set(&i, rva_add(i.info4, 1), map.v);
+	frame_image_set(&i, rva_add(i.info4_catch, 1), map.v);
+	built_graph_discover(&i.t);
+	assert_int_equal(PINS(&i.t, i.h), 0);
+	expect_leads(&i, rva_add(map, 3), i.cleanup, true);
+	built_graph_release(&i.t);
+}
+
 /* A funclet that has no row of the map at its begin is in the state in which the unit
  * before has ended. */
 static void test_unit_without_a_row(void **unused)
@@ -277,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_frame4),
 		cmocka_unit_test(test_odd_frame3),
 		cmocka_unit_test(test_odd_frame4),
+		cmocka_unit_test(test_long_unwind_map),
 		cmocka_unit_test(test_unit_without_a_row),
 		cmocka_unit_test(test_row_behind_a_unit),
 		cmocka_unit_test(test_map_out_of_order),
