@@ -13,6 +13,10 @@
 #include "layout/placement.h"
 #include "layout/relink.h"
 #include "layout/verify.h"
+#include "pe/codeview.h"
+#include "pe/image_kind.h"
+#include "pe/section_name.h"
+#include "pe/toolchain.h"
 #include "probe_plan.h"
 #include "probe_writer.h"
 
@@ -173,6 +177,29 @@ static void try_instrument(const struct input *input)
 	probe_plan_release(&plan);
 }
 
+/* What the doctor looks at, of refused images too. */
+static void examine(const void *data, size_t size)
+{
+	struct image image;
+	struct toolchain toolchain;
+	struct debug_directory debug;
+	struct codeview codeview;
+
+	if (image_open_bytes(&image, data, size, "input", NULL) != STATUS_OK)
+		return;
+	check(toolchain_read(&image, &toolchain, NULL) == STATUS_OK, "signs can be read");
+	check(image_kind_name(image_kind_of(&image)) != NULL, "an image has a kind");
+	for (uint32_t i = 0; i < image.section_count; i++)
+		check(strlen(section_name(&image, &image.sections[i])) < size,
+		      "a section's name ends in the file");
+	if (debug_directory_read(&image, &debug, NULL) == STATUS_OK) {
+		codeview_read(&image, &debug, &codeview);
+		check(!codeview.pdb || strlen(codeview.pdb) < size,
+		      "a PDB's name ends in the file");
+	}
+	image_release(&image);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sha256 hash = sha256_of(data, size);
@@ -180,6 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct diag diag;
 	enum status status;
 
+	examine(data, size);
 	diag_init(&diag);
 	status = input_open(&input, data, size, &diag);
 	if (status != STATUS_OK) {
