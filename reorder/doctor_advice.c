@@ -56,15 +56,13 @@ const char *doctor_remark(const struct doctor *d, unsigned index)
 	unsigned count = 0;
 
 	if (d->toolchain.opaque)
-		remarks[count++] = "half of the file and more is compressed or encrypted: code "
-				   "in there is not seen";
+		remarks[count++] = "half of the file or more is compressed or encrypted, not seen";
 	if (d->reorder.status != STATUS_OK)
 		return index < count ? remarks[index] : NULL;
 	if (d->contents.certificate)
 		remarks[count++] = "the signature is dropped: sign the output";
 	if (d->contents.codeview.pdb || d->contents.dwarf)
-		remarks[count++] = "debug information is not rewritten: keep the map, "
-				   "'appulse-reorder translate' reads it";
+		remarks[count++] = "PDB and DWARF stay the original's: keep the map to translate";
 	if (d->image.headers.file_alignment < PAGE_BYTES)
 		remarks[count++] = "to count pages under Wine relink with --file-alignment 4096";
 	return index < count ? remarks[index] : NULL;

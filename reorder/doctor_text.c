@@ -15,16 +15,16 @@
 
 enum { COLUMNS = 80, INDENT = 12 };
 
-/* A labelled line that wraps between its items. */
+/* A labelled line that wraps between its items; one without items is not printed. */
 struct line {
+	const char *label;
 	unsigned column; /* where the next character goes; 0: nothing printed yet */
 	bool continues;  /* an item stands before */
 };
 
 static void begin(struct line *line, const char *label)
 {
-	printf("%-*s", INDENT, label);
-	*line = (struct line){.column = INDENT};
+	*line = (struct line){.label = label};
 }
 
 static void item(struct line *line, const char *fmt, ...)
@@ -44,6 +44,8 @@ static void item(struct line *line, const char *fmt, ...)
 		return;
 	utf8_clean(text, false);
 	width = (unsigned)utf8_width(text);
+	if (line->column == 0)
+		line->column = (unsigned)printf("%-*s", INDENT, line->label);
 	/* One more column for a comma that may follow. */
 	if (line->continues && line->column + 2 + width + 1 > COLUMNS) {
 		printf(",\n%*s", INDENT, "");
@@ -57,7 +59,8 @@ static void item(struct line *line, const char *fmt, ...)
 
 static void end(const struct line *line)
 {
-	puts(line->continues ? "" : "-");
+	if (line->column)
+		putchar('\n');
 }
 
 /* "n words", left out when there are none. */
@@ -140,17 +143,15 @@ static void print_compilers(const struct toolchain *t)
 		[RICH_POGO_CPP] = "C++ with PGO", [RICH_ASSEMBLER] = "assembler",
 	};
 	uint64_t counts[RICH_TOOL_COUNT] = {0};
-	struct line line = {0};
+	struct line line;
 
 	for (uint32_t i = 0; i < t->rich.count; i++)
 		counts[rich_tool_of(t->rich.entries[i].product)] += t->rich.entries[i].count;
-	if (t->rich.count)
-		begin(&line, "objects");
+	begin(&line, "objects");
 	for (unsigned i = 0; i < RICH_TOOL_COUNT; i++)
 		if (names[i] && counts[i])
 			item(&line, "%s %s", names[i], human_count(counts[i]).text);
-	if (t->rich.count)
-		end(&line);
+	end(&line);
 	begin(&line, "signs of");
 	for (uint32_t i = 0; i < t->sign_count; i++) {
 		const struct toolchain_sign *sign = &t->signs[i];
@@ -300,6 +301,30 @@ static void write_largest(const struct doctor *d, const struct pin_count *row,
 	}
 }
 
+/* With many reasons those under this share of the code stand in one line. */
+enum { PIN_ROWS = 7, PIN_SHARE = 1000 };
+
+static bool is_folded(const struct doctor *d, const struct pin_count *row)
+{
+	const char *name;
+
+	return pin_report_row(&d->pins, PIN_ROWS, &name) &&
+	       row->bytes * PIN_SHARE < d->pins.bytes;
+}
+
+static void print_folded(const struct doctor *d)
+{
+	const struct pin_count *row;
+	const char *name;
+	struct line line;
+
+	begin(&line, "also");
+	for (unsigned i = 0; (row = pin_report_row(&d->pins, i, &name)); i++)
+		if (is_folded(d, row))
+			item(&line, "%s %s", name, human_count(row->functions).text);
+	end(&line);
+}
+
 static void print_pins(const struct doctor *d)
 {
 	static const struct table_column columns[] = {{"pinned", TABLE_LEFT},
@@ -317,6 +342,8 @@ static void print_pins(const struct doctor *d)
 	for (unsigned i = 0; (row = pin_report_row(&d->pins, i, &name)); i++) {
 		char largest[40];
 
+		if (is_folded(d, row))
+			continue;
 		write_largest(d, row, largest, sizeof(largest));
 		table_cell(&table, "%s", name);
 		table_cell(&table, "%s", human_count(row->functions).text);
@@ -325,6 +352,7 @@ static void print_pins(const struct doctor *d)
 	}
 	(void)table_print(&table, stdout, NULL);
 	table_release(&table);
+	print_folded(d);
 }
 
 enum { ADVICE_COUNT = 3, ADVICE_SHARE = 1000 };
@@ -401,19 +429,14 @@ static void print_movable(const struct doctor *d)
 static void print_hidden(const struct doctor *d)
 {
 	struct line line;
-	bool any = false;
 
-	for (uint32_t i = 0; i < d->image.section_count; i++) {
-		if (d->graph.hidden_words[i] == 0)
-			continue;
-		if (!any)
-			begin(&line, "hidden");
-		any = true;
-		item(&line, "%s in %s", human_things(d->graph.hidden_words[i], "word").text,
-		     d->image.sections[i].name);
-	}
-	if (any)
-		end(&line);
+	begin(&line, "hidden");
+	for (uint32_t i = 0; i < d->image.section_count; i++)
+		if (d->graph.hidden_words[i])
+			item(&line, "%s in %s",
+			     human_things(d->graph.hidden_words[i], "word").text,
+			     d->image.sections[i].name);
+	end(&line);
 }
 
 void doctor_print(const struct doctor *d)
