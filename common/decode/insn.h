@@ -86,6 +86,8 @@ enum insn_condition {
 	CONDITION_ABOVE_EQUAL,    /* jae */
 	CONDITION_BELOW,          /* jb */
 	CONDITION_BELOW_EQUAL,    /* jbe */
+	CONDITION_EQUAL,          /* je */
+	CONDITION_NOT_EQUAL,      /* jne */
 };
 
 /* What an instruction writes to memory, the return address of a call and what push

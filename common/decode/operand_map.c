@@ -308,6 +308,10 @@ static enum insn_condition condition_of(uint8_t opcode)
 		return CONDITION_ABOVE_EQUAL;
 	case 6:
 		return CONDITION_BELOW_EQUAL;
+	case 4:
+		return CONDITION_EQUAL;
+	case 5:
+		return CONDITION_NOT_EQUAL;
 	case 7:
 		return CONDITION_ABOVE;
 	default:

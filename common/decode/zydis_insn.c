@@ -289,6 +289,10 @@ static enum insn_condition condition_of(ZydisMnemonic mnemonic)
 		return CONDITION_BELOW;
 	case ZYDIS_MNEMONIC_JBE:
 		return CONDITION_BELOW_EQUAL;
+	case ZYDIS_MNEMONIC_JZ:
+		return CONDITION_EQUAL;
+	case ZYDIS_MNEMONIC_JNZ:
+		return CONDITION_NOT_EQUAL;
 	default:
 		return CONDITION_OTHER;
 	}

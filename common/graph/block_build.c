@@ -139,24 +139,6 @@ static void join_by_tables(struct discovery *d, bool *joined)
 	}
 }
 
-/* A table in the text travels with the function that reads it, when it stands near. */
-static void join_jump_tables(struct discovery *d, bool *joined)
-{
-	enum { NEAR = 8 /* functions: chained rows of one, mostly */ };
-
-	for (uint32_t i = 0; i < d->graph->jump_tables.len; i++) {
-		const struct jump_table *table = &d->graph->jump_tables.data[i];
-		uint32_t a = graph_function_at(d->graph, table->jump);
-		uint32_t b = graph_function_at(d->graph, table->table);
-
-		if (a == NO_FUNCTION || b == NO_FUNCTION || a >= b || b - a > NEAR ||
-		    discovery_range(d, table->jump) != discovery_range(d, table->table))
-			continue;
-		for (; a < b; a++)
-			joined[a] = true;
-	}
-}
-
 static void make_blocks(struct discovery *d, const bool *joined, const bool *guarded)
 {
 	struct graph *graph = d->graph;
@@ -193,7 +175,6 @@ enum status blocks_build(struct discovery *d)
 		join_by_flow(d, joined, guarded);
 		join_by_short_branches(d, joined);
 		join_by_tables(d, joined);
-		join_jump_tables(d, joined);
 		make_blocks(d, joined, guarded);
 	}
 	free(joined);

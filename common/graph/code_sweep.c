@@ -143,13 +143,37 @@ static void doubt_both(struct discovery *d, struct rva at, uint32_t length)
 		discovery_doubt(d, rva_add(at, i), PIN_OVERLAP);
 }
 
-/* Control runs over the end of a row of the function table: into a chained one, which may
- * hold a table as well, and is entered in no other way. */
+/* Whether [at, end) begins, or goes on, with two words side by side that lead to code near
+ * by: a jump table of RVAs, it seems.  Instructions have such words by chance once in 2^26
+ * places. */
+static bool has_table(const struct code_range *range, uint32_t at, uint32_t end)
+{
+	enum { NEAR = 1 << 18 /* bytes */ };
+	uint32_t run = 0;
+
+	at = (range->begin.v + at + 3) / 4 * 4 - range->begin.v;
+	for (; at + 4 <= end && run < 2; at += 4) {
+		uint32_t word = load_u32(range->bytes + at), here = range->begin.v + at;
+
+		if (word - here + NEAR < 2 * NEAR &&
+		    rva_in(rva_of(word), range->begin, range->size))
+			run++;
+		else
+			run = 0;
+	}
+	return run == 2;
+}
+
+/* Control runs over the end of a row of the function table: into a chained one, which
+ * may hold a table as well when what ends here is a call that never returns. */
 static void reach_part(struct discovery *d, struct rva rva)
 {
 	const struct runtime_function *entry = discovery_table_entry(d, rva);
+	const struct code_range *range = discovery_range(d, rva);
+	uint32_t at = rva.v - range->begin.v;
 
-	if (entry && entry->begin.v == rva.v)
+	if (entry && entry->begin.v == rva.v && at + 8 <= range->size &&
+	    !has_table(range, at, at + 8))
 		discovery_reach(d, rva);
 }
 
@@ -189,8 +213,7 @@ static void sweep_run(struct discovery *d, struct rva start)
 		if (padded && insn.padding && insn.flow == FLOW_STOP)
 			return;
 		padded = insn.padding;
-		runs_on = !padded && insn.flow != FLOW_CALL &&
-			  insn.flow != FLOW_CALL_INDIRECT;
+		runs_on = !padded;
 		mark(range, at, insn.length, CODE_START, CODE_INSIDE);
 		d->graph->decoded++;
 		if (insn.field != FIELD_NONE)
@@ -350,7 +373,7 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 	if (hole.begin == hole.end || (hole.range->map[hole.begin] & CODE_LABEL))
 		return;
 	island = !discovery_table_entry(d, rva_add(hole.range->begin, hole.begin));
-	if (is_code(d, &hole, island))
+	if (!has_table(hole.range, hole.begin, hole.end) && is_code(d, &hole, island))
 		sweep_code(d, hole);
 }
 

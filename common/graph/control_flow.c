@@ -83,9 +83,10 @@ bool control_flow_before(struct control_flow *flow, struct rva at, struct rva *r
 	known = control_flow_insn(flow, *ret_at);
 	if (!known || !goes_on(&known->insn))
 		return false;
-	/* A call at a function's end does not return. */
+	/* A call at a function's end does not return; at a part's end it may. */
 	return !(range->map[at.v - range->begin.v] & (CODE_BOUNDARY | CODE_FUNCTION)) ||
-	       (known->insn.flow != FLOW_CALL && known->insn.flow != FLOW_CALL_INDIRECT);
+	       (known->insn.flow != FLOW_CALL && known->insn.flow != FLOW_CALL_INDIRECT) ||
+	       control_flow_is_part(flow->d, at);
 }
 
 bool control_flow_is_label(struct control_flow *flow, struct rva at)
@@ -96,11 +97,21 @@ bool control_flow_is_label(struct control_flow *flow, struct rva at)
 	return !range || (range->map[at.v - range->begin.v] & flags);
 }
 
+bool control_flow_is_part(const struct discovery *d, struct rva at)
+{
+	const struct runtime_function *row = discovery_table_entry(d, at);
+	const uint8_t *info =
+		row && row->begin.v == at.v ? image_bytes(d->image, row->unwind, 1) : NULL;
+
+	return info && (*info >> 3 & UNWIND_CHAININFO);
+}
+
 bool control_flow_is_begin(struct control_flow *flow, struct rva at)
 {
 	const struct code_range *range = range_at(flow, at);
 
-	return range && (range->map[at.v - range->begin.v] & CODE_FUNCTION);
+	return range && (range->map[at.v - range->begin.v] & CODE_FUNCTION) &&
+	       !control_flow_is_part(flow->d, at);
 }
 
 enum control_entry control_flow_entry(struct control_flow *flow, struct rva at)

@@ -56,7 +56,10 @@ bool control_flow_before(struct control_flow *flow, struct rva at, struct rva *r
 /* Whether control may come to `at` from elsewhere than the instruction before it. */
 bool control_flow_is_label(struct control_flow *flow, struct rva at);
 
-/* Whether a function begins at `at`. */
+/* Whether a chained row of the function table begins at `at`: a part of a function. */
+bool control_flow_is_part(const struct discovery *d, struct rva at);
+
+/* Whether a function begins at `at`, no part of one. */
 bool control_flow_is_begin(struct control_flow *flow, struct rva at);
 
 enum control_entry control_flow_entry(struct control_flow *flow, struct rva at);

@@ -29,6 +29,17 @@ void exception_pass_ref(struct exception_pass *pass, struct rva site, struct rva
 				enters && !discovery_table_entry(pass->d, target));
 }
 
+void exception_pass_name(struct exception_pass *pass, struct rva site, struct rva target)
+{
+	struct ref ref = {.site = site, .target = target, .kind = REF_RVA, .size = 4};
+
+	if (!pass->adding)
+		return;
+	discovery_ref(pass->d, ref);
+	if (exception_pass_is_code(pass, target))
+		discovery_reach(pass->d, target);
+}
+
 void exception_pass_enter(struct exception_pass *pass, struct rva target)
 {
 	if (pass->adding)

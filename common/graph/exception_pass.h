@@ -55,6 +55,8 @@ bool exception_pass_spend(struct exception_pass *pass, uint64_t bytes);
 /* Each adds a fact when the pass is adding, else nothing. */
 void exception_pass_ref(struct exception_pass *pass, struct rva site, struct rva target,
 			enum ref_kind kind, bool enters);
+/* A field that says where some code begins, and is no way into it. */
+void exception_pass_name(struct exception_pass *pass, struct rva site, struct rva target);
 void exception_pass_enter(struct exception_pass *pass, struct rva target);
 void exception_pass_keep(struct exception_pass *pass, struct rva begin, uint32_t size);
 void exception_pass_hold(struct exception_pass *pass, struct rva begin, uint32_t size,

@@ -228,8 +228,7 @@ static enum status add_unwind_info(struct exception_pass *pass,
 	if (unwind_info_frame_size(d->image, &info, &size, NULL) != STATUS_OK)
 		exception_pass_doubt(pass, function->begin);
 	if (info.flags & UNWIND_CHAININFO) {
-		exception_pass_ref(pass, info.chained.site, info.chained.begin, REF_RVA,
-				   false);
+		exception_pass_name(pass, info.chained.site, info.chained.begin);
 		exception_pass_ref(pass, rva_add(info.chained.site, 4), info.chained.end,
 				   REF_RVA_END, false);
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {

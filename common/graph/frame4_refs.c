@@ -143,7 +143,7 @@ static bool walk_segments(struct frame4_pass *f)
 		if (!segment || segment->begin.v != row.begin.v ||
 		    !walk_states(f, row.states, segment->end.v - segment->begin.v))
 			return false;
-		exception_pass_ref(f->pass, row.site, row.begin, REF_RVA, false);
+		exception_pass_name(f->pass, row.site, row.begin);
 	}
 	return finish_list(f, &list);
 }

@@ -289,20 +289,29 @@ static bool find_more(struct discovery *d)
 	return d->graph->decoded != decoded;
 }
 
-/* All instructions, and what they refer to, but for what `throw` needs. */
-static void find_most_code(struct discovery *d)
+/* Decodes what is reached, also through tables of known length: a table in the text must be
+ * known before what lies between is looked at. */
+static void find_reached(struct discovery *d)
 {
 	int round = 0;
 
 	do
 		code_sweep_reached(d);
 	while (jump_tables_explore(d, false) && ++round < FIND_ROUNDS);
+}
+
+/* All instructions, and what they refer to, but for what `throw` needs. */
+static void find_most_code(struct discovery *d)
+{
+	int round = 0;
+
+	find_reached(d);
 	find_more(d);
-	round = 0;
 	/* What is found last may take the address of what was found first. */
-	do
+	do {
 		code_sweep_taken(d);
-	while (find_more(d) && ++round < FIND_ROUNDS);
+		find_reached(d);
+	} while (find_more(d) && ++round < FIND_ROUNDS);
 }
 
 static void find_code(struct discovery *d)

@@ -40,7 +40,7 @@ static bool walk_scope(struct exception_pass *pass, const struct handler_user *u
 
 static void add_scope(struct exception_pass *pass, const struct scope_record *record)
 {
-	exception_pass_ref(pass, record->site, record->begin, REF_RVA, false);
+	exception_pass_name(pass, record->site, record->begin);
 	exception_pass_ref(pass, rva_add(record->site, 4), record->end, REF_RVA_END, false);
 	if (record->handler.v != SCOPE_HANDLER_EXECUTE)
 		exception_pass_ref(pass, rva_add(record->site, 8), record->handler, REF_RVA,

@@ -84,13 +84,6 @@ void jump_solver_release(struct jump_solver *s)
 	control_flow_release(&s->flow);
 }
 
-static bool is_chained(const struct discovery *d, const struct runtime_function *entry)
-{
-	const uint8_t *info = image_bytes(d->image, entry->unwind, 1);
-
-	return info && (*info >> 3 & UNWIND_CHAININFO);
-}
-
 /* A row, with the chained ones that stand behind it without a gap. */
 static struct code_extent extent_of_row(const struct discovery *d,
 					const struct runtime_function *entry)
@@ -98,11 +91,11 @@ static struct code_extent extent_of_row(const struct discovery *d,
 	const struct function_table *table = &d->graph->tables.functions;
 	const struct runtime_function *first = entry, *last = entry;
 
-	while (first > table->data && is_chained(d, first) &&
+	while (first > table->data && control_flow_is_part(d, first->begin) &&
 	       first[-1].end.v == first->begin.v)
 		first--;
 	while (last + 1 < table->data + table->count && last->end.v == last[1].begin.v &&
-	       is_chained(d, &last[1]))
+	       control_flow_is_part(d, last[1].begin))
 		last++;
 	return (struct code_extent){first->begin, last->end.v - first->begin.v};
 }
@@ -345,19 +338,31 @@ void jump_solver_solve(struct jump_solver *s, struct computed_jump *jump)
 		jump->outcome = JUMP_UNSOLVED;
 }
 
+/* Tables are read at an index, and are no instructions. */
+static bool may_read_table(const struct jump_solver *s, const struct operand *operand,
+			   struct rva table)
+{
+	uint8_t *state = discovery_state(s->d, table);
+
+	return operand->kind == OPERAND_MEMORY && operand->index < REGISTER_COUNT &&
+	       state &&
+	       ((*state & CODE_STATE) == CODE_UNKNOWN ||
+		(*state & CODE_STATE) == CODE_TABLE);
+}
+
 /* The register of a memory operand that may hold the image's own address. */
 static bool is_from_image_base(struct jump_solver *s, const struct operand *operand,
 			       uint32_t displacement, struct rva at)
 {
 	struct value value;
 
-	if (operand->kind != OPERAND_MEMORY || (uint32_t)operand->value != displacement ||
-	    operand->base >= REGISTER_COUNT)
+	if (!may_read_table(s, operand, rva_of(displacement)) ||
+	    (uint32_t)operand->value != displacement || operand->base >= REGISTER_COUNT)
 		return false;
 	value = value_query_register(&s->query, operand->base, at);
 	if (value.kind == VALUE_ADDRESS && value.table.v == 0)
 		return true;
-	if (operand->index >= REGISTER_COUNT || operand->scale != 1)
+	if (operand->scale != 1)
 		return false;
 	value = value_query_register(&s->query, operand->index, at);
 	return value.kind == VALUE_ADDRESS && value.table.v == 0;

@@ -63,13 +63,37 @@ struct proof {
 	VEC(struct code_extent) tables; /* in the text, that were understood */
 };
 
-static void add_text_table(struct proof *proof, struct rva begin, uint32_t size)
+/* A table in the text travels with the function that reads it, when it stands in a row of
+ * it, or near. */
+static void add_text_table(struct proof *proof, struct rva jump, struct rva begin,
+			   uint32_t size)
 {
+	enum { NEAR = 8 /* functions */ };
 	struct code_extent table = {begin, size};
+	struct discovery *d = proof->solver.d;
+	uint32_t a = graph_function_at(d->graph, jump);
+	uint32_t b = graph_function_at(d->graph, begin);
 
-	if (size && discovery_range(proof->solver.d, begin) &&
-	    !vec_push(&proof->tables, table))
-		proof->solver.d->out_of_memory = true;
+	if (size == 0 || !discovery_range(d, begin))
+		return;
+	if (!vec_push(&proof->tables, table))
+		d->out_of_memory = true;
+	if (b != NO_FUNCTION && a < b &&
+	    discovery_range(d, jump) == discovery_range(d, begin) &&
+	    (b - a <= NEAR || solver_holds(&proof->solver, begin)))
+		discovery_join(d, jump, begin);
+}
+
+/* The parts of a function between which a table leads stay together: where they stand
+ * apart, it could not be read while code is still being found. */
+static void join_parts(struct discovery *d, struct rva a, struct rva b)
+{
+	if (graph_function_at(d->graph, a) == graph_function_at(d->graph, b))
+		return;
+	if (a.v < b.v)
+		discovery_join(d, a, b);
+	else
+		discovery_join(d, b, a);
 }
 
 /* An entry of a proven table that leads to `to`. */
@@ -89,6 +113,8 @@ static void add_entry(struct proof *proof, const struct computed_jump *jump,
 	if (solver_holds(s, to) && solver_holds(s, jump->target.base) &&
 	    !solver_holds(s, jump->target.table))
 		return;
+	if (solver_holds(s, to))
+		join_parts(s->d, jump->at, to);
 	if (!solver_holds(s, to)) {
 		if (!state || (*state & CODE_STATE) != CODE_START)
 			return; /* the function's end */
@@ -133,8 +159,8 @@ static void add_table(struct proof *proof, const struct computed_jump *jump)
 		s->d->out_of_memory = true;
 	if (!vec_push(&s->d->graph->jump_tables, table))
 		s->d->out_of_memory = true;
-	add_text_table(proof, table.table, 4 * count);
-	add_text_table(proof, jump->small, jump->small_size);
+	add_text_table(proof, jump->at, table.table, 4 * count);
+	add_text_table(proof, jump->at, jump->small, jump->small_size);
 }
 
 static int compare_extents(const void *a, const void *b)
@@ -345,6 +371,27 @@ static void record_all(struct proof *proof)
 	}
 }
 
+/* Bytes behind a function's row that are tables and nothing else belong to it. */
+static void name_table_functions(const struct proof *proof)
+{
+	const struct graph *graph = proof->solver.d->graph;
+
+	for (uint32_t i = 0; i < proof->tables.len; i++) {
+		uint32_t id = graph_function_at(graph, proof->tables.data[i].begin);
+		struct function *f = id == NO_FUNCTION ? NULL : &graph->functions.data[id];
+		const uint8_t *map;
+		uint32_t at = 0;
+
+		if (!f || f->kind != FUNCTION_BYTES)
+			continue;
+		map = discovery_state(proof->solver.d, f->begin);
+		while (at < f->size && (map[at] & CODE_STATE) == CODE_TABLE)
+			at++;
+		if (at == f->size)
+			f->kind = FUNCTION_CHAINED;
+	}
+}
+
 /* A label that ends a table must be where another begins. */
 static void doubt_open_tables(struct proof *proof)
 {
@@ -404,6 +451,7 @@ void jump_tables_prove(struct discovery *d)
 		add_displaced(&proof);
 		record_all(&proof);
 		settle_marks(&proof);
+		name_table_functions(&proof);
 		doubt_open_tables(&proof);
 		function_families_doubt(&proof.families, d);
 		jump_solver_release(&proof.solver);

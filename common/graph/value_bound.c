@@ -5,7 +5,8 @@
  * same id bounds it, the last one on each way.  A way that comes to the node itself
  * without a comparison has no bound but what the node tells: a byte is below 256, a masked
  * value below the mask plus one, an entry of a table of bytes is below the greatest of
- * them plus one.  The greatest of all ways holds.
+ * them plus one; what comes together at a label is below the bounds of what each way
+ * brings.  The greatest of all ways holds.
  *
  * A table of bytes counts when it is read-only and its own index is bounded.  A bound
  * that only a size or a mask gives is no proof that a table is so long: it is "wide", and
@@ -17,7 +18,8 @@
 
 enum {
 	COMPARISON_REACH = 8, /* instructions from a branch back to its comparison */
-	DEPTH = 4,            /* of tables of bytes whose index comes from one */
+	DEPTH = 4,            /* of tables whose index comes from one, and of labels */
+	JOINED_MAX = 16,      /* ways to a label whose values are looked at one by one */
 	WAYS_MAX = 1 << 14,   /* labels of one question */
 	SEEN_MIN = 64,
 };
@@ -99,6 +101,32 @@ static bool comparison_before(struct value_query *query, struct rva at, struct r
 	return false;
 }
 
+/* Puts the constant that a register was given right before in its place: that is how MSVC
+ * compares words. */
+static void find_constant(struct value_query *query, struct rva at, struct operand *operand)
+{
+	const struct described_insn *known;
+
+	if (operand->kind != OPERAND_REGISTER || operand->reg >= REGISTER_COUNT)
+		return;
+	for (int i = 0; i < COMPARISON_REACH; i++) {
+		if (control_flow_is_label(query->flow, at) ||
+		    !control_flow_before(query->flow, at, &at) ||
+		    !value_query_step(query, at))
+			return;
+		known = control_flow_insn(query->flow, at);
+		if (!(known->detail.written >> operand->reg & 1))
+			continue;
+		if (known->detail.op == OP_MOVE && known->detail.target.size >= 4 &&
+		    known->detail.target.kind == OPERAND_REGISTER &&
+		    known->detail.source.kind == OPERAND_CONSTANT &&
+		    known->detail.source.value >= 0 &&
+		    known->detail.source.value < INT64_C(1) << (8 * operand->size - 1))
+			*operand = known->detail.source;
+		return;
+	}
+}
+
 /* The bound that a branch gives on the way on which it was taken or not, 0 when it
  * compares something else. */
 static uint32_t bound_by_branch(struct ways *ways, struct rva branch, bool taken)
@@ -122,12 +150,19 @@ static uint32_t bound_by_branch(struct ways *ways, struct rva branch, bool taken
 			return 0;
 		more = 0;
 		break;
+	case CONDITION_EQUAL:
+	case CONDITION_NOT_EQUAL:
+		if ((known->detail.condition == CONDITION_EQUAL) != taken)
+			return 0;
+		more = 1;
+		break;
 	default:
 		return 0;
 	}
 	if (!comparison_before(query, branch, &comparison))
 		return 0;
 	detail = control_flow_insn(query->flow, comparison)->detail;
+	find_constant(query, comparison, &detail.source);
 	if (detail.source.kind != OPERAND_CONSTANT || detail.source.value < 0 ||
 	    detail.source.value >= UINT32_MAX)
 		return 0;
@@ -223,25 +258,92 @@ static void go_over_label(struct ways *ways, struct rva label, int depth)
 		ways->unbounded = true;
 }
 
+static bool ways_begin(struct ways *ways, struct value_query *query, uint32_t id)
+{
+	uint32_t node = value_node_of_id(id);
+
+	*ways = (struct ways){.query = query, .id = id};
+	if (id == NO_ID || node >= query->nodes.len)
+		return false;
+	ways->made_at = query->nodes.data[node].at;
+	ways->made_type = query->nodes.data[node].type;
+	return true;
+}
+
+/* Looks at all ways that are left. */
+static struct value_bound ways_end(struct ways *ways, int depth)
+{
+	const struct discovery *d = ways->query->flow->d;
+
+	while (ways->labels.len > 0 && !ways->unbounded && !d->out_of_memory)
+		go_over_label(ways, ways->labels.data[--ways->labels.len], depth);
+	vec_release(&ways->labels);
+	free(ways->seen);
+	if (ways->unbounded || d->flow_steps == 0 || d->out_of_memory)
+		return (struct value_bound){0};
+	return ways->bound;
+}
+
 static struct value_bound bound_at(struct value_query *query, uint32_t id, struct rva at,
 				   int depth)
 {
-	struct ways ways = {.query = query, .id = id};
-	uint32_t node = value_node_of_id(id);
+	struct ways ways;
 
-	if (id == NO_ID || node >= query->nodes.len)
+	if (!ways_begin(&ways, query, id))
 		return (struct value_bound){0};
-	ways.made_at = query->nodes.data[node].at;
-	ways.made_type = query->nodes.data[node].type;
 	go_back(&ways, at, depth);
-	while (ways.labels.len > 0 && !ways.unbounded && !query->flow->d->out_of_memory)
-		go_over_label(&ways, ways.labels.data[--ways.labels.len], depth);
-	vec_release(&ways.labels);
-	free(ways.seen);
-	if (ways.unbounded || query->flow->d->flow_steps == 0 ||
-	    query->flow->d->out_of_memory)
+	return ways_end(&ways, depth);
+}
+
+/* The same where control leaves the instruction at `from`. */
+static struct value_bound bound_behind(struct value_query *query, uint32_t id,
+				       struct rva from, bool taken, int depth)
+{
+	struct ways ways;
+
+	if (!ways_begin(&ways, query, id))
 		return (struct value_bound){0};
-	return ways.bound;
+	if (go_over(&ways, from, taken, depth))
+		go_back(&ways, from, depth);
+	return ways_end(&ways, depth);
+}
+
+/* Adds the bound of what one way brings to a label. */
+static void add_way(struct ways *ways, uint32_t operand, struct rva from, bool taken,
+		    int depth)
+{
+	struct value_query *query = ways->query;
+	struct value value = query->nodes.data[query->operands.data[operand]].value;
+	unsigned part = ways->id % 4;
+	uint32_t id = part ? value_lower_part(value, part).id : value.id;
+
+	/* What a loop brings back unchanged is no other value. */
+	if (id != ways->id && !ways->unbounded)
+		add_bound(ways, bound_behind(query, id, from, taken, depth + 1));
+}
+
+/* What comes together at a label is below the greatest of the bounds on all ways, each for
+ * the value that it brings. */
+static struct value_bound bound_of_label(struct value_query *query, uint32_t id, int depth)
+{
+	const struct value_node node = query->nodes.data[value_node_of_id(id)];
+	struct ways ways = {.query = query, .id = id};
+	uint32_t operand = 0;
+	struct rva before;
+
+	if (depth >= DEPTH || node.operand_count == 0 || node.operand_count > JOINED_MAX ||
+	    control_flow_entry(query->flow, node.at) != ENTRY_NONE)
+		return (struct value_bound){0};
+	if (control_flow_before(query->flow, node.at, &before))
+		add_way(&ways, node.operands + operand++, before, false, depth);
+	for (int list = 0; list < BRANCH_LISTS; list++) {
+		struct branch_span span = control_flow_branches(query->flow, list, node.at);
+
+		for (uint32_t i = 0; i < span.count && operand < node.operand_count; i++)
+			add_way(&ways, node.operands + operand++, span.data[i].from, true,
+				depth);
+	}
+	return ways.unbounded ? (struct value_bound){0} : ways.bound;
 }
 
 uint32_t value_bound_of_table(const struct image *image, const struct value *small,
@@ -285,6 +387,11 @@ static struct value_bound bound_of_maker(struct ways *ways, int depth)
 								&node.value, index.count);
 
 		return count ? (struct value_bound){.count = count} : bound;
+	}
+	if (node.type == NODE_LABEL) {
+		struct value_bound joined = bound_of_label(query, ways->id, depth);
+
+		return joined.count ? joined : bound;
 	}
 	known = node.type == NODE_WRITTEN ? control_flow_insn(query->flow, node.at) : NULL;
 	if (known && known->detail.op == OP_AND &&

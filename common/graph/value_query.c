@@ -65,6 +65,8 @@ void value_query_release(struct value_query *query)
 	vec_release(&query->nodes);
 	vec_release(&query->operands);
 	vec_release(&query->open);
+	vec_release(&query->sorted);
+	vec_release(&query->visits);
 	free(query->buckets);
 	query->buckets = NULL;
 }
@@ -845,12 +847,55 @@ static struct value evaluate(struct value_query *query, uint32_t i)
 	return value;
 }
 
-/* Nodes that stand later are made of those behind them, mostly. */
+/* Puts the open nodes into an order in which operands stand before what is made of them,
+ * but for loops.  Then a pass or two settles nearly everything. */
+static void sort_open(struct value_query *query, uint32_t first)
+{
+	uint32_t count = query->open.len, kept = first;
+	struct visit visit;
+
+	query->visits.len = 0;
+	for (uint32_t i = first; i < count; i++)
+		query->nodes.data[query->open.data[i]].visited = false;
+	for (uint32_t i = first; i < count; i++) {
+		visit = (struct visit){query->open.data[i], 0};
+		if (query->nodes.data[visit.node].visited)
+			continue;
+		query->nodes.data[visit.node].visited = true;
+		if (!vec_push(&query->visits, visit))
+			break;
+		while (query->visits.len > 0) {
+			struct visit *top = &query->visits.data[query->visits.len - 1];
+			const struct value_node *node = &query->nodes.data[top->node];
+
+			if (top->operand == node->operand_count) {
+				if (!vec_push(&query->sorted, top->node))
+					query->flow->d->out_of_memory = true;
+				query->visits.len--;
+				continue;
+			}
+			visit = (struct visit){
+				query->operands.data[node->operands + top->operand++], 0};
+			if (visit.node == NO_NODE ||
+			    query->nodes.data[visit.node].answered ||
+			    query->nodes.data[visit.node].visited)
+				continue;
+			query->nodes.data[visit.node].visited = true;
+			if (!vec_push(&query->visits, visit))
+				query->flow->d->out_of_memory = true;
+		}
+	}
+	for (uint32_t i = 0; i < query->sorted.len && kept < count; i++)
+		query->open.data[kept++] = query->sorted.data[i];
+	query->sorted.len = 0;
+}
+
+/* Evaluates the open nodes once; whether a value has changed. */
 static bool pass(struct value_query *query, uint32_t first)
 {
 	bool changed = false;
 
-	for (uint32_t i = query->open.len; i-- > first;) {
+	for (uint32_t i = first; i < query->open.len; i++) {
 		struct value_node *node = &query->nodes.data[query->open.data[i]];
 		struct value value = evaluate(query, query->open.data[i]);
 		bool guessed = rests_on_guess(query, node);
@@ -872,6 +917,7 @@ static void solve_from(struct value_query *query, uint32_t first)
 
 	for (uint32_t i = first; i < query->open.len && !d->out_of_memory; i++)
 		expand(query, query->open.data[i]);
+	sort_open(query, first);
 	while (!d->out_of_memory && pass(query, first) && passes++ < PASSES)
 		if (d->flow_steps > query->open.len - first)
 			d->flow_steps -= query->open.len - first;

@@ -23,6 +23,7 @@ struct value_node {
 	uint16_t variable; /* see value_query.c */
 	uint8_t type;      /* enum node_type */
 	bool answered;     /* `value` is final */
+	bool visited;      /* when nodes are sorted */
 	bool guessed;      /* it rests on a label that nothing is known to lead to */
 	bool is_variable;  /* NODE_WRITTEN, NODE_READ: the source is on the stack */
 	uint32_t operands; /* index of the first operand */
@@ -39,13 +40,20 @@ struct stack_variable {
 	uint8_t size;
 };
 
+/* A node and the next of its operands to look at. */
+struct visit {
+	uint32_t node, operand;
+};
+
 struct value_query {
 	struct control_flow *flow; /* borrowed */
 	VEC(struct value_node) nodes;
-	VEC(uint32_t) operands; /* ids of nodes; NO_NODE where none is needed */
-	VEC(uint32_t) open;     /* nodes that are not answered */
-	uint32_t *buckets;      /* owned: index of a node plus 1, 0 free */
-	uint32_t bucket_count;  /* a power of two */
+	VEC(uint32_t) operands;   /* ids of nodes; NO_NODE where none is needed */
+	VEC(uint32_t) open;       /* nodes that are not answered */
+	VEC(uint32_t) sorted;     /* the same, operands first */
+	VEC(struct visit) visits; /* the way to the node that is being sorted in */
+	uint32_t *buckets;        /* owned: index of a node plus 1, 0 free */
+	uint32_t bucket_count;    /* a power of two */
 	struct stack_variable stack[STACK_VARIABLES];
 	uint32_t stack_count;
 	/* While tables are still being found nothing may be known yet to lead to a label.

@@ -153,7 +153,8 @@ bool verify_is_strange(const struct verifier *v, const struct function *function
 	const uint32_t doubts = 1u << PIN_OVERLAP | 1u << PIN_UNDECODED |
 				1u << PIN_UNKNOWN_BYTES | 1u << PIN_UNSOLVED_JUMP |
 				1u << PIN_TABLE_CONFLICT | 1u << PIN_READ_AS_DATA |
-				1u << PIN_OUTSIDE_REFERENCE;
+				1u << PIN_OUTSIDE_REFERENCE |
+				1u << PIN_POSITION_INDEXED;
 
 	return function->kind == FUNCTION_BYTES ||
 	       (v->old_graph->blocks.data[function->block].pins & doubts);

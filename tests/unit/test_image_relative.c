@@ -141,6 +141,27 @@ static void test_table_behind_a_leaf(void **unused)
 	built_graph_release(&t);
 }
 
+/* Behind the function's row. */
+static void test_table_behind_a_row(void **unused)
+{
+	struct built_graph t;
+	struct switch_function f;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = put_switch(&t);
+	built_graph_row(&t, f.begin, f.table.v - f.begin.v);
+	put_entries(&t, f.cases, 4);
+	image_builder_fill(&t.b, 0xcc, 16);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f.begin), 0);
+	assert_int_equal(PINS(&t, f.table), 0);
+	assert_displacement(&t, f.field, f.table);
+	assert_int_equal(graph_block_at(&t.graph, rva_add(f.table, 15)),
+			 graph_block_at(&t.graph, f.begin));
+	built_graph_release(&t);
+}
+
 static void chain(struct built_graph *t, uint32_t row, uint32_t to)
 {
 	t->rows[row].unwind = image_builder_u32(&t->b, 1 | UNWIND_CHAININFO << 3);
@@ -357,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_table_in_the_row),
 		cmocka_unit_test(test_empty_entry),
 		cmocka_unit_test(test_table_behind_a_leaf),
+		cmocka_unit_test(test_table_behind_a_row),
 		cmocka_unit_test(test_table_in_a_row_of_its_own),
 		cmocka_unit_test(test_base_from_another_part),
 		cmocka_unit_test(test_bytes_in_the_text),

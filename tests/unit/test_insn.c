@@ -296,7 +296,8 @@ static void test_conditions(void **unused)
 	assert_int_equal(DESCRIBED("\x72\0").condition, CONDITION_BELOW);
 	assert_int_equal(DESCRIBED("\x76\0").condition, CONDITION_BELOW_EQUAL);
 	assert_int_equal(DESCRIBED("\x7f\0").condition, CONDITION_OTHER); /* jg: signed */
-	assert_int_equal(DESCRIBED("\x74\0").condition, CONDITION_OTHER);
+	assert_int_equal(DESCRIBED("\x74\0").condition, CONDITION_EQUAL);
+	assert_int_equal(DESCRIBED("\x0f\x85\0\0\0\0").condition, CONDITION_NOT_EQUAL);
 }
 
 static void test_what_is_written(void **unused)

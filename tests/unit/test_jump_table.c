@@ -567,13 +567,14 @@ static void test_way_in_through_a_table(void **unused)
 	(void)unused;
 	built_graph_init(&t);
 	f = put_reader(&t, true);
-	g = put_reader(&t, true);
+	g = put_reader(&t, false); /* with a bound of its own, f has that one */
 	first = image_builder_section(&t.b, ".rdata", BUILT_CONST);
 	put_entries(&t, &f, first, 6);
 	image_builder_u32(&t.b, 0);
 	second = image_builder_here(&t.b);
 	put_entries(&t, &g, second, 3);
 	built_graph_entry(&t, rva_add(f.begin, BOUND_SIZE), second);
+	image_builder_u32(&t.b, 0);
 	built_graph_point(&t, f.field, first);
 	built_graph_point(&t, g.field, second);
 	built_graph_discover(&t);

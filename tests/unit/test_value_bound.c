@@ -22,6 +22,10 @@ static void test_conditions(void **unused)
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x77") READ_ENTRY), 0);
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x73") READ_ENTRY), 0);
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7e") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x74") READ_ENTRY), 8);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x75") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x75\x70" READ_ENTRY), 8);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x74\x70" READ_ENTRY), 0);
 	/* Branches that are not taken lead on: ja, jae to somewhere else. */
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x77\x70" READ_ENTRY), 8);
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x73\x70" READ_ENTRY), 7);
@@ -107,6 +111,44 @@ static void test_ways(void **unused)
 			 0);
 }
 
+/* Two values that come together, each with its bound. */
+static void test_bounds_of_what_comes_together(void **unused)
+{
+	(void)unused;
+	/* test ebx, ebx; jz else; mov ecx, [rbx]; cmp ecx, 7; ja; jmp on;
+	 * else: mov ecx, [rsi]; cmp ecx, 9; ja */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x85\xdb\x74\x09\x8b\x0b" COMPARE_ECX_7
+					     "\x77\x60\xeb\x07\x8b\x0e\x83\xf9\x09"
+					     "\x77\x60" READ_ENTRY),
+			 10);
+	/* The same without the second comparison. */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x85\xdb\x74\x09\x8b\x0b" COMPARE_ECX_7
+					     "\x77\x60\xeb\x02\x8b\x0e" READ_ENTRY),
+			 0);
+	/* A loop that changes it on: mov ecx, [rbx]; cmp ecx, 7; ja; loop: test ebx, ebx;
+	 * jz over; add ecx, 1; jmp loop */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x8b\x0b" COMPARE_ECX_7
+					     "\x77\x60\x85\xdb\x74\x05\x83\xc1\x01"
+					     "\xeb\xf7" READ_ENTRY),
+			 0);
+}
+
+/* The constant stands in a register: mov eax, 300; cmp cx, ax; ja; movzx ecx, cx */
+static void test_compared_with_a_register(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\xb8\x2c\x01\0\0\x66\x39\xc1\x77\x60"
+					     "\x0f\xb7\xc9" READ_ENTRY),
+			 301);
+	/* mov eax, 0x18000: the word is another number */
+	assert_int_equal(bound_after(BYTES(LEA_RDX "\xb8\x00\x80\x01\0\x66\x39\xc1"
+						   "\x77\x60\x0f\xb7\xc9" READ_ENTRY))
+				 .wide,
+			 true);
+	/* mov eax, [rbx] */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x8b\x03\x39\xc1\x77\x60" READ_ENTRY), 0);
+}
+
 /* In a loop an instruction makes another value each time: a bound that was checked for
  * the one of the round before is none of the new one's, and the other way round. */
 static void test_rounds_of_a_loop(void **unused)
@@ -173,6 +215,8 @@ int main(void)
 		cmocka_unit_test(test_between_comparison_and_branch),
 		cmocka_unit_test(test_narrow_comparisons),
 		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_bounds_of_what_comes_together),
+		cmocka_unit_test(test_compared_with_a_register),
 		cmocka_unit_test(test_rounds_of_a_loop),
 		cmocka_unit_test(test_variable_stays),
 		cmocka_unit_test(test_variable_changes),
