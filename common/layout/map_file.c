@@ -11,6 +11,7 @@
 #include "layout/map_file.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,48 +208,39 @@ enum status move_map_read(struct move_map *map, const char *path, struct diag *d
 	return status;
 }
 
-static json_t *make_moves(const struct move_map *map)
+/* The map as text, to be freed, or NULL when memory is out.  Nothing in it needs an
+ * escape, and tens of thousands of moves would be as many small objects. */
+static char *make_text(const struct move_map *map, size_t *ret_size)
 {
-	json_t *moves = json_array();
+	char original[SHA256_HEX_SIZE], relinked[SHA256_HEX_SIZE], *text = NULL;
+	FILE *file = open_memstream(&text, ret_size);
+	bool failed;
 
-	for (uint32_t i = 0; moves && i < map->moves.len; i++) {
-		const struct move *move = &map->moves.data[i];
-		json_t *item = json_pack("[I,I,I]", (json_int_t)move->from.v,
-					 (json_int_t)move->to.v, (json_int_t)move->size);
-
-		if (json_array_append_new(moves, item) != 0) {
-			json_decref(moves);
-			return NULL;
-		}
-	}
-	return moves;
-}
-
-/* The map as text, to be freed, or NULL when memory is out. */
-static char *make_text(const struct move_map *map)
-{
-	char original[SHA256_HEX_SIZE], relinked[SHA256_HEX_SIZE];
-	json_t *moves = make_moves(map), *root;
-	char *text;
-
-	if (!moves)
+	if (!file)
 		return NULL;
 	sha256_hex(&map->original, original);
 	sha256_hex(&map->relinked, relinked);
-	root = json_pack("{s:s, s:i, s:s, s:s, s:o}", "format", map_format, "schema",
-			 (int)MAP_SCHEMA, "original", original, "relinked", relinked,
-			 "moves", moves);
-	if (!root)
+	fprintf(file, "{\"format\":\"%s\",\"schema\":%d,\"original\":\"%s\","
+		"\"relinked\":\"%s\",\"moves\":[", map_format, (int)MAP_SCHEMA, original, relinked);
+	for (uint32_t i = 0; i < map->moves.len; i++) {
+		const struct move *move = &map->moves.data[i];
+
+		fprintf(file, "%s[%u,%u,%u]", i ? "," : "", move->from.v, move->to.v, move->size);
+	}
+	fprintf(file, "]}\n");
+	failed = ferror(file);
+	if (fclose(file) != 0 || failed) {
+		free(text);
 		return NULL;
-	text = json_dumps(root, JSON_COMPACT);
-	json_decref(root);
+	}
 	return text;
 }
 
 enum status move_map_write(const struct move_map *map, const char *path, bool force,
 			   struct diag *diag)
 {
-	char *text = make_text(map);
+	size_t size = 0;
+	char *text = make_text(map, &size);
 	struct output_file out;
 	enum status status;
 
@@ -256,9 +248,7 @@ enum status move_map_write(const struct move_map *map, const char *path, bool fo
 		return diag_no_memory(diag);
 	status = output_file_open(&out, path, force, diag);
 	if (status == STATUS_OK) {
-		status = output_file_write(&out, text, strlen(text), diag);
-		if (status == STATUS_OK)
-			status = output_file_write(&out, "\n", 1, diag);
+		status = output_file_write(&out, text, size, diag);
 		if (status == STATUS_OK)
 			status = output_file_commit(&out, 0, diag);
 		output_file_discard(&out);

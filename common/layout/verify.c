@@ -7,8 +7,9 @@
  * the functions of the output again, and takes nothing as said.  What it shares
  * with the rest are the readers of pe/ and the instruction decoder.
  *
- * The cheap steps over headers and tables come first, so that a damaged table
- * is named as such before discovery stumbles over it.
+ * What the steps over headers and tables find counts before what discovery says, so that a
+ * damaged table is named as such, and not by what discovery stumbled over.  The two run
+ * side by side: the output of discovery does not depend on the steps, nor they on it.
  *
  * Cost: discovery of the output, one pass over the original's code, and
  * merges over sorted arrays.  The output's code is not decoded here again: its
@@ -21,6 +22,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/task.h"
 
 static enum status make_bitmaps(struct verifier *v)
 {
@@ -60,34 +63,73 @@ static enum status list_bare_code(struct verifier *v, struct bare_code **ret_bar
 	return status;
 }
 
-static enum status discover(struct verifier *v)
-{
-	struct discovery_options options = {0};
-	struct bare_code *bare = NULL;
-	enum status status = list_bare_code(v, &bare, &options.bare_count);
+/* Discovery of the output, which runs beside the steps that do without it.  It has a view
+ * of the image with memory of its own, so that the two only read what they share. */
+struct rediscovery {
+	struct verifier *v;
+	struct image view;
+	struct bare_code *bare;
+	struct discovery_options options;
+	enum status status;
+	struct diag diag;
+	struct task task;
+};
 
-	options.bare = bare;
-	if (status == STATUS_OK) {
-		status = graph_discover(&v->new_graph, v->new_image, &options, v->diag);
-		if (status != STATUS_OK)
-			status = verify_unreadable(v, status);
-	}
-	free(bare);
+static void discover(void *job)
+{
+	struct rediscovery *r = job;
+
+	r->status = graph_discover(&r->v->new_graph, &r->view, &r->options, &r->diag);
+}
+
+static enum status start_discovery(struct verifier *v, struct rediscovery *r)
+{
+	enum status status = list_bare_code(v, &r->bare, &r->options.bare_count);
+
 	if (status != STATUS_OK)
 		return status;
-	v->discovered = true;
+	r->v = v;
+	r->view = *v->new_image;
+	arena_init(&r->view.arena);
+	r->options.bare = r->bare;
+	diag_init(&r->diag);
+	task_start(&r->task, discover, r);
 	return STATUS_OK;
 }
 
-static enum status run_steps(struct verifier *v)
+static enum status finish_discovery(struct verifier *v, struct rediscovery *r)
 {
-	static enum status (*const steps[])(struct verifier *) = {
+	task_wait(&r->task);
+	if (r->status == STATUS_OK)
+		return STATUS_OK;
+	if (v->diag)
+		*v->diag = r->diag;
+	return verify_unreadable(v, r->status);
+}
+
+typedef enum status (*step)(struct verifier *v);
+
+static enum status run(struct verifier *v, const step *steps, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		enum status status = steps[i](v);
+
+		if (status != STATUS_OK)
+			return status;
+	}
+	return STATUS_OK;
+}
+
+static enum status run_steps(struct verifier *v, struct rediscovery *r)
+{
+	static const step first[] = {
 		verify_headers, /* every header field, the section table, the checksum */
 		verify_loose_bytes, /* what no section holds: overlays */
 		verify_symbols,     /* the COFF symbol table */
 		verify_unwind,      /* the function table and unwind information */
 		verify_code,        /* each instruction */
-		discover,           /* functions and references of the output, afresh */
+	};
+	static const step then[] = {
 		verify_relocations, /* base relocations and the words under them */
 		verify_tables,      /* exports, imports, TLS, guard tables, debug entries */
 		verify_volatile,    /* volatile metadata */
@@ -98,14 +140,18 @@ static enum status run_steps(struct verifier *v)
 		verify_rediscovered, /* no reference that the original has not */
 		verify_bytes,        /* all other bytes */
 	};
+	/* Functions and references of the output, found afresh meanwhile. */
+	enum status status = start_discovery(v, r);
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		enum status status = steps[i](v);
-
-		if (status != STATUS_OK)
-			return status;
-	}
-	return STATUS_OK;
+	if (status == STATUS_OK)
+		status = run(v, first, sizeof(first) / sizeof(first[0]));
+	/* What the first steps say counts, whatever discovery stumbled over. */
+	task_wait(&r->task);
+	if (status == STATUS_OK)
+		status = finish_discovery(v, r);
+	if (status == STATUS_OK)
+		status = run(v, then, sizeof(then) / sizeof(then[0]));
+	return status;
 }
 
 /* Nothing stands behind, whatever SizeOfImage says. */
@@ -126,6 +172,7 @@ enum status verify_relink(const struct graph *old_graph, struct image *relinked,
 		.diag = diag,
 		.span = end_of_sections(old_graph->image),
 	};
+	struct rediscovery discovery = {.status = STATUS_NO_MEMORY};
 	enum status status;
 
 	memset(ret_report, 0, sizeof(*ret_report));
@@ -133,9 +180,11 @@ enum status verify_relink(const struct graph *old_graph, struct image *relinked,
 	if (status == STATUS_OK)
 		status = verify_moves(&v, moves, move_count);
 	if (status == STATUS_OK)
-		status = run_steps(&v);
-	if (v.discovered)
+		status = run_steps(&v, &discovery);
+	if (discovery.status == STATUS_OK)
 		graph_release(&v.new_graph);
+	arena_release(&discovery.view.arena);
+	free(discovery.bare);
 	verify_moves_release(&v);
 	free(v.proven);
 	free(v.lost);
