@@ -73,6 +73,18 @@ static void add_branch(struct discovery *d, const struct insn *insn, struct rva 
 	discovery_ref(d, ref);
 }
 
+/* The lea at `at` takes the address of something in code. */
+static void take_address(struct discovery *d, struct rva at, struct rva target,
+			 uint8_t *state)
+{
+	const struct code_range *range = discovery_range(d, at);
+
+	discovery_take(d, target);
+	if (!discovery_table_entry(d, target) &&
+	    address_is_read(range, at.v - range->begin.v))
+		*state |= CODE_DATA;
+}
+
 static void add_field(struct discovery *d, const struct insn *insn, struct rva at,
 		      const struct runtime_function *entry)
 {
@@ -100,7 +112,7 @@ static void add_field(struct discovery *d, const struct insn *insn, struct rva a
 	case FIELD_ADDRESS:
 		ref.kind = REF_ADDRESS;
 		if (state)
-			discovery_take(d, ref.target);
+			take_address(d, at, ref.target, state);
 		else if (!vec_push(&d->data_labels, ref.target))
 			d->out_of_memory = true;
 		break;
@@ -377,37 +389,13 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 		sweep_code(d, hole);
 }
 
-/* Whether code seems to begin at `label`: it decodes up to where control ends, to
- * instructions that programs have, and nothing of it is read as data.  Bytes whose
- * address is taken may be anything: GNU ld puts the lists of constructors into the
- * text, dlltool the descriptors of delayed imports.  A thunk in their place would
- * break the program. */
-static bool seems_code(const struct discovery *d, struct rva label)
-{
-	const struct code_range *range = discovery_range(d, label);
-	uint32_t at = label.v - range->begin.v;
-
-	while (at < range->size && (range->map[at] & CODE_STATE) == CODE_UNKNOWN) {
-		struct insn insn;
-
-		if (!insn_decode(range->bytes + at, range->size - at, &insn) ||
-		    insn.unlikely || !fits(range, at, insn.length) ||
-		    (range->map[at] & CODE_DATA))
-			return false;
-		at += insn.length;
-		if (!goes_on(&insn))
-			return true;
-	}
-	return at < range->size && (range->map[at] & CODE_STATE) == CODE_START;
-}
-
 void code_sweep_taken(struct discovery *d)
 {
 	for (uint32_t i = 0; i < d->taken_labels.len && !d->out_of_memory; i++) {
 		struct rva label = d->taken_labels.data[i];
 		uint8_t state = *discovery_state(d, label) & CODE_STATE;
 
-		if (state == CODE_START || (state == CODE_UNKNOWN && seems_code(d, label)))
+		if (state == CODE_START || (state == CODE_UNKNOWN && code_trial_passes(d, label)))
 			discovery_enter(d, label, !discovery_table_entry(d, label));
 		code_sweep_reached(d);
 	}

@@ -192,6 +192,13 @@ const struct runtime_function *discovery_table_entry(const struct discovery *d,
 /* Decodes what can be reached from the places entered so far. */
 void code_sweep_reached(struct discovery *d);
 
+/* Whether code seems to begin at `label`, in bytes that are unknown still. */
+bool code_trial_passes(const struct discovery *d, struct rva label);
+
+/* Whether instructions read or write through the register that the lea at byte `at` of
+ * the range sets. */
+bool address_is_read(const struct code_range *range, uint32_t at);
+
 /* Decodes what lies unreached in between and is code beyond doubt. */
 void code_sweep_holes(struct discovery *d);
 

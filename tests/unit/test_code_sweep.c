@@ -349,6 +349,76 @@ static void test_chained_row_is_no_entry(void **unused)
 	built_graph_release(&t);
 }
 
+/* What becomes of `data` that the lea at the begin of `taker` takes the address of. */
+static enum function_kind taken(const char *taker, size_t taker_size, const char *data,
+				size_t size)
+{
+	struct built_graph t;
+	struct rva f, place;
+	enum function_kind kind;
+
+	built_graph_init(&t);
+	f = built_graph_code(&t, taker, taker_size);
+	place = built_graph_code(&t, data, size);
+	built_graph_row(&t, f, (uint32_t)taker_size);
+	built_graph_point(&t, rva_add(f, 3), place);
+	built_graph_export(&t, f);
+	built_graph_discover(&t);
+	kind = kind_of(&t, place);
+	assert_true(kind != FUNCTION_BYTES || PINS(&t, place) & PIN(UNKNOWN_BYTES));
+	built_graph_release(&t);
+	return kind;
+}
+
+#define TAKEN(taker, data) taken(taker, sizeof(taker) - 1, data, sizeof(data) - 1)
+#define LEA_RAX "\x48\x8d\x05\0\0\0\0"
+#define LEA_RBX "\x48\x8d\x1d\0\0\0\0"
+#define ADD_ONE "\x8d\x41\x01\xc3" /* lea eax, [rcx + 1]; ret */
+
+/* Constants that happen to be fine code, as the instructions behind lea tell. */
+static void test_what_is_read_through_a_register(void **unused)
+{
+	(void)unused;
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", ADD_ONE), FUNCTION_LEAF);
+	/* mov ecx, [rax + 8] */
+	assert_int_equal(TAKEN(LEA_RAX "\x8b\x48\x08\xc3", ADD_ONE), FUNCTION_BYTES);
+	/* movdqa xmm0, [rax]; movdqa [rax + rcx], xmm0 behind a branch */
+	assert_int_equal(TAKEN(LEA_RAX "\x66\x0f\x6f\0\xc3", ADD_ONE), FUNCTION_BYTES);
+	assert_int_equal(TAKEN(LEA_RAX "\x74\x05\x66\x0f\x7f\x04\x08\xc3", ADD_ONE),
+			 FUNCTION_BYTES);
+	/* Stored, not read through: mov [rcx], rax; called; another address made of it. */
+	assert_int_equal(TAKEN(LEA_RAX "\x48\x89\x01\xc3", ADD_ONE), FUNCTION_LEAF);
+	assert_int_equal(TAKEN(LEA_RAX "\xff\xd0\xc3", ADD_ONE), FUNCTION_LEAF);
+	assert_int_equal(TAKEN(LEA_RAX "\x48\x8d\x48\x08\xc3", ADD_ONE), FUNCTION_LEAF);
+	/* Something else by then: mov rax, rcx; call rdx, which keeps rbx but not rax. */
+	assert_int_equal(TAKEN(LEA_RAX "\x48\x89\xc8\x8b\x48\x08\xc3", ADD_ONE),
+			 FUNCTION_LEAF);
+	assert_int_equal(TAKEN(LEA_RAX "\xff\xd2\x8b\x48\x08\xc3", ADD_ONE), FUNCTION_LEAF);
+	assert_int_equal(TAKEN(LEA_RBX "\xff\xd2\x8b\x4b\x08\xc3", ADD_ONE),
+			 FUNCTION_BYTES);
+}
+
+/* Constants that decode, but to nothing that a program would do. */
+static void test_what_no_program_does(void **unused)
+{
+	(void)unused;
+	/* test ecx, ecx; jne over xor eax, eax; ret */
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x85\xc9\x75\x02\x31\xc0\xc3"),
+			 FUNCTION_LEAF);
+	/* The same into the midst of mov eax, 1, back and forth. */
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\xb8\x01\0\0\0\x75\xfa\xc3"),
+			 FUNCTION_BYTES);
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x75\x01\xb8\x01\0\0\0\xc3"),
+			 FUNCTION_BYTES);
+	/* mov eax, [rip + far away]; jmp far away; in al, dx; nothing ends it. */
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x8b\x05\0\0\0\x70\xc3"), FUNCTION_BYTES);
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\xe9\0\0\0\x70"), FUNCTION_BYTES);
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x31\xc0\xec\xc3"), FUNCTION_BYTES);
+	/* A return, and code that only a branch leads to, behind it. */
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x75\x01\xc3\x31\xc0\xc3"), FUNCTION_LEAF);
+	assert_int_equal(TAKEN(LEA_RAX "\xc3", "\x75\x01\xc3\x06\x07\x0e"), FUNCTION_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +437,8 @@ int main(void)
 		cmocka_unit_test(test_chained_row_is_no_entry),
 		cmocka_unit_test(test_operand_before_the_image),
 		cmocka_unit_test(test_branch_before_the_image),
+		cmocka_unit_test(test_what_is_read_through_a_register),
+		cmocka_unit_test(test_what_no_program_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
