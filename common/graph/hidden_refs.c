@@ -1,15 +1,21 @@
 /* The nets: numbers that may be references nobody explains.
  *
- * A word in data that equals the RVA of a function's start and that no table we
- * understand accounts for may be an RVA of some private table; a constant in an
- * instruction may be an RVA that is added to the image base.  Nearly all such
- * hits are chance, but a true one that is missed is a crash, so the function that
- * is named is pinned.  Only function starts count: words that happen to equal
- * some instruction's RVA are so many that a net for them would catch everything.
+ * A word in data that no table we understand accounts for may name a function in some
+ * private way: by its RVA, by its distance from the word itself (Swift), or from the begin
+ * of a table whose address is taken (clang's C++ tables of relative pointers).  A constant
+ * in an instruction may be an RVA that is added to the image base.  Nearly all such hits
+ * are chance, but a true one that is missed is a crash, so the function that is named is
+ * pinned.
+ *
+ * Only function starts count: words that happen to equal some instruction's RVA are so many
+ * that a net for them would catch everything.  Only words at multiples of four count:
+ * observed in node.exe 18, words anywhere name 10,001 functions, seven times as many as
+ * aligned ones and a tenth of all.  Words relative to themselves or to a table name 49 more
+ * in it, and none to five in others.
  */
 #include <string.h>
 
-#include "graph/discovery.h"
+#include "graph/jump_solver.h"
 #include "pe/section_name.h"
 
 /* Whether a known reference explains the word at `site`; *at walks the sorted
@@ -43,6 +49,33 @@ static bool is_scanned(const struct image *image, const struct section *section)
 		strncmp(section_name(image, section), ".debug_", strlen(".debug_")) != 0);
 }
 
+/* The last place up to `site` that something leads to, `site` itself when there is none;
+ * *at walks the sorted labels along with ascending sites. */
+static struct rva label_before(const struct discovery *d, struct rva site, uint32_t *at)
+{
+	const struct rva *labels = d->data_labels.data;
+
+	while (*at < d->data_labels.len && labels[*at].v <= site.v)
+		++*at;
+	return *at ? labels[*at - 1] : site;
+}
+
+/* The start of a function that the word at `site` may name, in one of the ways in which
+ * programs keep places: as an RVA, by the distance from the word itself, or from the begin
+ * of its table.  False when it names none. */
+static bool names_start(const struct discovery *d, struct rva site, uint32_t word,
+			struct rva table, struct rva *ret_start)
+{
+	const uint32_t values[] = {word, site.v + word, table.v + word};
+
+	for (unsigned i = 0; i < 3; i++) {
+		*ret_start = rva_of(values[i]);
+		if (starts_function(d, values[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Words in it that the net catches. */
 static uint32_t scan_section(struct discovery *d, const struct section *section)
 {
@@ -50,16 +83,19 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 								  : section->virtual_size;
 	const uint8_t *bytes = image_bytes(d->image, section->rva, size);
 	uint32_t at = graph_ref_from(d->graph, section->rva), caught = 0;
+	uint32_t label = rvas_first_from(d->data_labels.data, d->data_labels.len,
+					 section->rva);
 
 	/* A reference may begin before the section only if it is malformed. */
 	for (uint32_t i = 0; bytes && i + 4 <= size; i += 4) {
 		uint32_t word = load_u32(bytes + i);
 		struct rva site = rva_add(section->rva, i);
+		struct rva table = label_before(d, site, &label), start;
 
-		if (!starts_function(d, word) || explained(d->graph, site, &at) ||
-		    table_bytes_are_known(d, site, 4))
+		if (!names_start(d, site, word, table, &start) ||
+		    explained(d->graph, site, &at) || table_bytes_are_known(d, site, 4))
 			continue;
-		discovery_doubt(d, rva_of(word), PIN_HIDDEN_REFERENCE);
+		discovery_doubt(d, start, PIN_HIDDEN_REFERENCE);
 		caught++;
 	}
 	return caught;

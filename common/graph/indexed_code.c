@@ -18,6 +18,10 @@
  * What is in a window is neither moved nor edited, and gets no probe.  Dead code that is
  * taken for indexed loses nothing by that: nobody runs it.
  *
+ * Wine's relay stubs are the same in small: their descriptor holds the base and the table
+ * (observed: libwine 8.0; it begins with the number below).  Only tracing of calls uses
+ * them, so nothing shows when they have moved apart.
+ *
  * Rejected: to look for the table alone.  Any ascending numbers are offsets of something,
  * and there are tens of thousands of addresses that could be their base.
  *
@@ -35,7 +39,12 @@ enum {
 	TABLE_RUN = 24,         /* words of a table that lead to instructions */
 	STRIDE_MAX = 8,         /* words from one to the next */
 	STEPS_PER_FUNCTION = 64,
+	RELAY_BYTES = 48,       /* of Wine's descriptor: six words, */
+	RELAY_BASE = 24,        /* a pointer, */
+	RELAY_OFFSETS = 32,     /* one to the table, */
+	RELAY_ARGUMENTS = 40,   /* and one to what stands behind the table */
 };
+#define RELAY_MAGIC UINT64_C(0xdeb90002)
 
 /* The lowest and the highest function of a kind; first > last when there is none. */
 struct span {
@@ -271,6 +280,58 @@ static uint32_t add_word(struct table_search *t, uint64_t index, uint32_t value)
 	return found;
 }
 
+/* The place that the pointer at `word` means; 0 when it leaves the image. */
+static struct rva pointed_to(const struct discovery *d, const uint8_t *word)
+{
+	uint64_t value = load_u64(word) - d->image->headers.image_base;
+
+	return rva_of(value < d->image->headers.size_of_image ? (uint32_t)value : 0);
+}
+
+/* Takes all functions from the first to the last that a relay descriptor leads to for a
+ * window. */
+static void add_relay(struct window_search *s, const uint8_t *descriptor)
+{
+	struct rva base = pointed_to(s->d, descriptor + RELAY_BASE);
+	struct rva table = pointed_to(s->d, descriptor + RELAY_OFFSETS);
+	struct rva behind = pointed_to(s->d, descriptor + RELAY_ARGUMENTS);
+	uint32_t count = behind.v > table.v ? (behind.v - table.v) / 4 : 0;
+	struct window window = {.base = base, .indexed = true, .first = UINT32_MAX};
+
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *word = image_bytes(s->d->image, rva_add(table, 4 * i), 4);
+		uint32_t id = word ? graph_function_at(s->d->graph,
+						       rva_add(base, load_u32(word)))
+				   : NO_FUNCTION;
+
+		if (id == NO_FUNCTION)
+			continue;
+		if (id < window.first)
+			window.first = id;
+		if (id >= window.end)
+			window.end = id + 1;
+	}
+	if (window.first < window.end && !vec_push(&s->windows, window))
+		s->d->out_of_memory = true;
+}
+
+static void find_relays(struct window_search *s)
+{
+	for (uint32_t i = 0; i < s->d->image->section_count; i++) {
+		const struct section *section = &s->d->image->sections[i];
+		uint32_t size = section->raw_size < section->virtual_size
+					? section->raw_size
+					: section->virtual_size;
+		const uint8_t *bytes = image_bytes(s->d->image, section->rva, size);
+
+		if (!bytes || (section->characteristics & SECTION_EXECUTE))
+			continue;
+		for (uint32_t at = 0; size - at >= RELAY_BYTES; at += 8)
+			if (load_u64(bytes + at) == RELAY_MAGIC)
+				add_relay(s, bytes + at);
+	}
+}
+
 /* `searches` from the largest window to the smallest. */
 static void search_section(struct window_search *s, const struct section *section,
 			   struct table_search *searches, uint32_t count)
@@ -330,6 +391,7 @@ void indexed_code_find(struct discovery *d)
 	if (note_refs(&s)) {
 		find_windows(&s);
 		search_tables(&s);
+		find_relays(&s);
 	} else {
 		d->out_of_memory = true;
 	}

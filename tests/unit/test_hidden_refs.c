@@ -190,6 +190,56 @@ static struct rva begin_net(struct built_graph *t)
 	return g;
 }
 
+/* What Swift has in its metadata: the distance from the word itself. */
+static void test_word_relative_to_itself(void **unused)
+{
+	(void)unused;
+	for (uint32_t off = 0; off <= 1; off++) {
+		struct built_graph t;
+		struct rva g, site;
+
+		g = begin_net(&t);
+		image_builder_section(&t.b, ".rdata", BUILT_CONST);
+		image_builder_u64(&t.b, 0);
+		site = image_builder_here(&t.b);
+		image_builder_u32(&t.b, g.v - site.v + off);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g), off ? 0 : PIN(HIDDEN_REFERENCE));
+		built_graph_release(&t);
+	}
+}
+
+/* What clang makes of virtual functions on request: distances from the table, whose
+ * address an instruction takes. */
+static void test_words_relative_to_their_table(void **unused)
+{
+	(void)unused;
+	for (int taken = 0; taken <= 1; taken++) {
+		struct built_graph t;
+		struct rva f, g, h, table;
+
+		built_graph_init(&t);
+		f = CODE(&t, "\x48\x8d\x05\0\0\0\0\xc3"); /* lea rax, [table]; ret */
+		g = CODE(&t, "\x31\xc0\xc3");
+		h = CODE(&t, "\x31\xdb\xc3");
+		built_graph_row(&t, f, 8);
+		built_graph_row(&t, g, 3);
+		built_graph_row(&t, h, 3);
+		built_graph_export(&t, f);
+		image_builder_section(&t.b, ".rdata", BUILT_CONST);
+		image_builder_u64(&t.b, 0);
+		table = image_builder_here(&t.b);
+		image_builder_u32(&t.b, 0);
+		image_builder_u32(&t.b, g.v - table.v);
+		image_builder_u32(&t.b, h.v - table.v);
+		built_graph_point(&t, rva_add(f, 3), taken ? table : rva_of(table.v - 4));
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g), taken ? PIN(HIDDEN_REFERENCE) : 0);
+		assert_int_equal(PINS(&t, h), taken ? PIN(HIDDEN_REFERENCE) : 0);
+		built_graph_release(&t);
+	}
+}
+
 static void test_counts_by_section(void **unused)
 {
 	struct built_graph t;
@@ -346,6 +396,8 @@ int main(void)
 		cmocka_unit_test(test_words_beside_a_pointer),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_word_in_unknown_bytes),
+		cmocka_unit_test(test_word_relative_to_itself),
+		cmocka_unit_test(test_words_relative_to_their_table),
 		cmocka_unit_test(test_counts_by_section),
 		cmocka_unit_test(test_discarded_data_that_is_read),
 		cmocka_unit_test(test_icu_data),

@@ -151,6 +151,34 @@ static void test_what_is_no_table(void **unused)
 	built_graph_release(&e.t);
 }
 
+/* Wine's relay stubs: few, some of them for no function. */
+static void test_relay_descriptor(void **unused)
+{
+	enum { STUBS = 5 };
+
+	(void)unused;
+	for (int whole = 0; whole <= 1; whole++) {
+		struct engine e;
+		struct rva table;
+
+		begin(&e, FEW);
+		table = image_builder_here(&e.t.b);
+		for (unsigned i = 0; i < STUBS; i++)
+			image_builder_u32(&e.t.b, i == 2 ? 0 : DISTANCE * (10 - i));
+		image_builder_align(&e.t.b, 8);
+		image_builder_u64(&e.t.b, 0xdeb90002u + !whole);
+		image_builder_u64(&e.t.b, 0);
+		image_builder_u64(&e.t.b, 0);
+		built_graph_pointer(&e.t, e.first);
+		built_graph_pointer(&e.t, table);
+		built_graph_pointer(&e.t, rva_add(table, 4 * STUBS));
+		built_graph_discover(&e.t);
+		/* From the base to the last one that is named. */
+		assert_int_equal(indexed(&e), whole ? 11 : 0);
+		built_graph_release(&e.t);
+	}
+}
+
 /* Something outside calls one of them after all; the table goes on behind it. */
 static void test_table_goes_on_behind_a_called_one(void **unused)
 {
@@ -229,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_base_in_the_first_function),
 		cmocka_unit_test(test_base_of_lea),
 		cmocka_unit_test(test_what_is_no_table),
+		cmocka_unit_test(test_relay_descriptor),
 		cmocka_unit_test(test_table_goes_on_behind_a_called_one),
 		cmocka_unit_test(test_many_without_a_table),
 		cmocka_unit_test(test_many_dead),
