@@ -134,11 +134,36 @@ static bool may_be_named(const struct discovery *d, struct rva rva)
 	return (state & CODE_FUNCTION) || (state & CODE_STATE) == CODE_TABLE;
 }
 
+static bool is_from_stack(const struct operand *operand, uint32_t value)
+{
+	return operand->kind == OPERAND_MEMORY && operand->base == REGISTER_RSP &&
+	       (uint64_t)operand->value == value;
+}
+
+/* Whether the instruction adds the constant to rsp, which holds a place on the stack
+ * wherever code follows the calling convention. */
+static bool is_stack_offset(const struct discovery *d, const struct code_constant *constant)
+{
+	const struct code_range *range = discovery_range(d, constant->site);
+	uint32_t at = constant->site.v - range->begin.v;
+	struct insn_detail detail;
+	struct insn insn;
+
+	if (!insn_describe(range->bytes + at, range->size - at, &insn, &detail) ||
+	    insn.constant_count > 1)
+		return false;
+	return is_from_stack(&detail.target, constant->value.v) ||
+	       is_from_stack(&detail.source, constant->value.v) ||
+	       (detail.op == OP_ADD && detail.target.kind == OPERAND_REGISTER &&
+		detail.target.reg == REGISTER_RSP);
+}
+
 void hidden_refs_add(struct discovery *d)
 {
 	scan_sections(d);
 	for (uint32_t i = 0; i < d->constants.len; i++)
 		if (may_be_named(d, d->constants.data[i].value) &&
-		    !is_displacement(d->graph, &d->constants.data[i]))
+		    !is_displacement(d->graph, &d->constants.data[i]) &&
+		    !is_stack_offset(d, &d->constants.data[i]))
 			discovery_doubt(d, d->constants.data[i].value, PIN_CODE_CONSTANT);
 }
