@@ -47,6 +47,7 @@ static const struct {
 	[HANDLER_FRAME3] = {"C++ FrameHandler3", "c++-frame3"},
 	[HANDLER_FRAME4] = {"C++ FrameHandler4", "c++-frame4"},
 	[HANDLER_COOKIE] = {"GS cookies", "gs-cookie"},
+	[HANDLER_LABELS] = {"labels of assembly", "labels"},
 };
 
 const char *doctor_handler_form(enum handler_form form)

@@ -62,6 +62,7 @@ struct computed_jump {
 /* What may be done to the bytes of a table (table_bytes.c). */
 enum table_use {
 	TABLE_KEPT,   /* they must stay what they are */
+	TABLE_ROWS,   /* words of 4 bytes in its rows are edited, each as a reference */
 	TABLE_FIELDS, /* fields in it are edited, each as the reference that it is */
 	TABLE_ANEW,   /* the writer may write all of it anew */
 };
@@ -70,9 +71,9 @@ struct table_bytes {
 	struct rva begin;
 	uint32_t size;   /* bytes */
 	uint8_t use;     /* enum table_use */
-	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS, 0 when these are
-			  * packed; TABLE_ANEW, 0: no refs */
-	uint32_t fields; /* TABLE_ANEW: how many references of 4 bytes a row begins with */
+	uint32_t stride; /* bytes of a row, or of a field of TABLE_FIELDS; 0: no refs */
+	uint32_t fields; /* TABLE_ANEW: how many references of 4 bytes a row begins with;
+			  * TABLE_ROWS: set of a row's words that may be references */
 };
 
 struct discovery {
@@ -138,10 +139,15 @@ void discovery_take(struct discovery *d, struct rva rva);
 void table_bytes_add(struct discovery *d);
 
 /* Notes one more table: bytes that must stay, or fields of `stride` bytes, some of which
- * are references; a stride of 0: references of 4 bytes may stand anywhere in it. */
+ * are references. */
 void table_bytes_keep(struct discovery *d, struct rva begin, uint32_t size);
 void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size,
 		      uint32_t stride);
+
+/* Notes a table of rows of `stride` bytes, of whose words those in the set `fields` may be
+ * references. */
+void table_bytes_rows(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride,
+		      uint32_t fields);
 
 /* Notes a table that the writer sorts, by rows of `stride` bytes that begin with a
  * reference. */

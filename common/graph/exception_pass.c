@@ -52,11 +52,11 @@ void exception_pass_keep(struct exception_pass *pass, struct rva begin, uint32_t
 		table_bytes_keep(pass->d, begin, size);
 }
 
-void exception_pass_hold(struct exception_pass *pass, struct rva begin, uint32_t size,
-			 uint32_t stride)
+void exception_pass_rows(struct exception_pass *pass, struct rva begin, uint32_t size,
+			 uint32_t stride, uint32_t fields)
 {
 	if (pass->adding)
-		table_bytes_hold(pass->d, begin, size, stride);
+		table_bytes_rows(pass->d, begin, size, stride, fields);
 }
 
 void exception_pass_join(struct exception_pass *pass, struct rva first, struct rva last)

@@ -59,8 +59,8 @@ void exception_pass_ref(struct exception_pass *pass, struct rva site, struct rva
 void exception_pass_name(struct exception_pass *pass, struct rva site, struct rva target);
 void exception_pass_enter(struct exception_pass *pass, struct rva target);
 void exception_pass_keep(struct exception_pass *pass, struct rva begin, uint32_t size);
-void exception_pass_hold(struct exception_pass *pass, struct rva begin, uint32_t size,
-			 uint32_t stride);
+void exception_pass_rows(struct exception_pass *pass, struct rva begin, uint32_t size,
+			 uint32_t stride, uint32_t fields);
 void exception_pass_join(struct exception_pass *pass, struct rva first, struct rva last);
 void exception_pass_doubt(struct exception_pass *pass, struct rva rva);
 
@@ -85,6 +85,8 @@ bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
 	       uint32_t count);
 bool cookie_walk(struct exception_pass *pass, const struct handler_user *users,
 		 uint32_t count);
+bool label_walk(struct exception_pass *pass, const struct handler_user *users,
+		uint32_t count);
 bool frame3_walk(struct exception_pass *pass, const struct handler_user *users,
 		 uint32_t count);
 bool frame4_walk(struct exception_pass *pass, const struct handler_user *users,

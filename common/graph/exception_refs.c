@@ -13,6 +13,7 @@
  *     FuncInfo     __CxxFrameHandler3, __GSHandlerCheck_EH; Rust's personality
  *     FuncInfo4    __CxxFrameHandler4, __GSHandlerCheck_EH4
  *     cookie       __GSHandlerCheck
+ *     labels       handlers of OpenSSL's assembly
  *
  * The GS forms have the place of the cookie behind the data of the form that they
  * call; it holds no address.
@@ -34,7 +35,7 @@ typedef bool (*walk_function)(struct exception_pass *, const struct handler_user
 static const walk_function walks[HANDLER_FORM_COUNT] = {
 	[HANDLER_SCOPES] = scope_table_walk, [HANDLER_LSDA] = lsda_walk,
 	[HANDLER_FRAME3] = frame3_walk,      [HANDLER_FRAME4] = frame4_walk,
-	[HANDLER_COOKIE] = cookie_walk,
+	[HANDLER_COOKIE] = cookie_walk,      [HANDLER_LABELS] = label_walk,
 };
 
 static int compare_users(const void *a, const void *b)

@@ -21,7 +21,8 @@
 #include <stdlib.h>
 
 enum {
-	RVA_BYTES = 4,
+	UNWIND_FIELDS = 1 << 1, /* words of a row that are references: the action, */
+	CATCH_FIELDS = 1 << 3,  /* the funclet */
 	JOIN_BYTES_MAX = 0x10000, /* between two units that are joined */
 	FLAGS_MAX = 7,            /* synchronous, dynamic alignment, noexcept */
 };
@@ -39,8 +40,9 @@ static bool walk_unwinds(struct exception_pass *pass, const struct cxx_frame3 *f
 			return false;
 		exception_pass_ref(pass, row.site, row.action, REF_RVA, true);
 	}
-	exception_pass_hold(pass, frame->unwinds.rva,
-			    frame->unwinds.count * FRAME3_UNWIND_BYTES, RVA_BYTES);
+	exception_pass_rows(pass, frame->unwinds.rva,
+			    frame->unwinds.count * FRAME3_UNWIND_BYTES, FRAME3_UNWIND_BYTES,
+			    UNWIND_FIELDS);
 	return true;
 }
 
@@ -58,8 +60,8 @@ static bool walk_catches(struct exception_pass *pass, const struct frame3_rows *
 			return false;
 		exception_pass_ref(pass, row.site, row.funclet, REF_RVA, false);
 	}
-	exception_pass_hold(pass, catches->rva, catches->count * FRAME3_CATCH_BYTES,
-			    RVA_BYTES);
+	exception_pass_rows(pass, catches->rva, catches->count * FRAME3_CATCH_BYTES,
+			    FRAME3_CATCH_BYTES, CATCH_FIELDS);
 	return true;
 }
 

@@ -14,6 +14,8 @@
 #include "graph/exception_pass.h"
 #include "pe/cxx_frame4.h"
 
+enum { RVA_BYTES = 4 };
+
 /* One walk over one FuncInfo4. */
 struct frame4_pass {
 	struct exception_pass *pass;
@@ -23,17 +25,40 @@ struct frame4_pass {
 	int64_t states; /* how many there are */
 };
 
-/* Whether all of a list was read, within the budget. */
-static bool finish_list(struct frame4_pass *f, const struct frame4_list *list)
+/* The bytes of a list between its references must stay what they are: begins with one. */
+struct frame4_bytes {
+	struct rva from; /* up to here all is noted */
+};
+
+/* Notes what stands before a reference. */
+static void pass_field(struct frame4_pass *f, struct frame4_bytes *bytes, struct rva site)
 {
+	exception_pass_keep(f->pass, bytes->from, site.v - bytes->from.v);
+	bytes->from = rva_add(site, RVA_BYTES);
+}
+
+static void add_field(struct frame4_pass *f, struct frame4_bytes *bytes, struct rva site,
+		      struct rva target, bool enters)
+{
+	pass_field(f, bytes, site);
+	exception_pass_ref(f->pass, site, target, REF_RVA, enters);
+}
+
+/* Whether all of a list was read, within the budget. */
+static bool finish_list(struct frame4_pass *f, const struct frame4_list *list,
+			const struct frame4_bytes *bytes)
+{
+	struct rva end = rva_add(list->rva, (uint32_t)list->r.pos);
+
 	if (!frame4_list_complete(list) || !exception_pass_spend(f->pass, list->r.pos))
 		return false;
-	exception_pass_hold(f->pass, list->rva, (uint32_t)list->r.pos, 0);
+	exception_pass_keep(f->pass, bytes->from, end.v - bytes->from.v);
 	return true;
 }
 
 static bool walk_unwinds(struct frame4_pass *f)
 {
+	struct frame4_bytes bytes = {f->frame.unwinds};
 	struct frame4_list list;
 	struct frame4_unwind row;
 	uint32_t first = 0;
@@ -52,9 +77,9 @@ static bool walk_unwinds(struct frame4_pass *f)
 			continue;
 		if (!exception_pass_is_code(f->pass, row.action))
 			return false;
-		exception_pass_ref(f->pass, row.site, row.action, REF_RVA, true);
+		add_field(f, &bytes, row.site, row.action, true);
 	}
-	return finish_list(f, &list);
+	return finish_list(f, &list, &bytes);
 }
 
 /* Where control goes on behind a catch: in the function, relative to its begin. */
@@ -76,6 +101,7 @@ static bool walk_relative(struct frame4_pass *f, uint32_t offset)
 static bool walk_catches(struct frame4_pass *f, struct rva catches)
 {
 	struct frame4_list list = frame4_list_at(f->pass->d->image, catches);
+	struct frame4_bytes bytes = {catches};
 	struct frame4_catch row;
 
 	if (list.left == 0)
@@ -84,7 +110,7 @@ static bool walk_catches(struct frame4_pass *f, struct rva catches)
 		if (!exception_pass_is_row(f->pass, row.funclet) ||
 		    (row.type.v && !image_section_at(f->pass->d->image, row.type)))
 			return false;
-		exception_pass_ref(f->pass, row.site, row.funclet, REF_RVA, false);
+		add_field(f, &bytes, row.site, row.funclet, false);
 		for (unsigned i = 0; i < row.count; i++) {
 			struct rva target = rva_of(row.continuations[i]);
 
@@ -95,14 +121,15 @@ static bool walk_catches(struct frame4_pass *f, struct rva catches)
 			}
 			if (!exception_pass_is_code(f->pass, target))
 				return false;
-			exception_pass_ref(f->pass, row.sites[i], target, REF_RVA, false);
+			add_field(f, &bytes, row.sites[i], target, false);
 		}
 	}
-	return finish_list(f, &list);
+	return finish_list(f, &list, &bytes);
 }
 
 static bool walk_tries(struct frame4_pass *f)
 {
+	struct frame4_bytes bytes = {f->frame.tries};
 	struct frame4_list list;
 	struct frame4_try row;
 
@@ -113,7 +140,7 @@ static bool walk_tries(struct frame4_pass *f)
 		if (row.high < row.low || row.catch_high <= row.high ||
 		    row.catch_high >= f->states || !walk_catches(f, row.catches))
 			return false;
-	return finish_list(f, &list);
+	return finish_list(f, &list, &bytes);
 }
 
 /* The states of `size` bytes of code.  What is noexcept may have one state that the
@@ -122,18 +149,20 @@ static bool walk_states(struct frame4_pass *f, struct rva states, uint32_t size)
 {
 	struct frame4_list list = frame4_list_at(f->pass->d->image, states);
 	int64_t limit = f->states + !!(f->frame.header & FRAME4_NO_EXCEPT);
+	struct frame4_bytes bytes = {states};
 	struct frame4_state row = {0};
 
 	while (frame4_next_state(&list, &row))
 		if (row.offset >= size || row.state < -1 || row.state >= limit)
 			return false;
-	return finish_list(f, &list);
+	return finish_list(f, &list, &bytes);
 }
 
 /* The system looks for the segment by the begin of its row. */
 static bool walk_segments(struct frame4_pass *f)
 {
 	struct frame4_list list = frame4_list_at(f->pass->d->image, f->frame.states);
+	struct frame4_bytes bytes = {f->frame.states};
 	struct frame4_segment row;
 
 	while (frame4_next_segment(&list, &row)) {
@@ -143,9 +172,10 @@ static bool walk_segments(struct frame4_pass *f)
 		if (!segment || segment->begin.v != row.begin.v ||
 		    !walk_states(f, row.states, segment->end.v - segment->begin.v))
 			return false;
+		pass_field(f, &bytes, row.site);
 		exception_pass_name(f->pass, row.site, row.begin);
 	}
-	return finish_list(f, &list);
+	return finish_list(f, &list, &bytes);
 }
 
 static bool has_segment(struct frame4_pass *f, struct rva begin)

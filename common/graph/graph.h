@@ -110,6 +110,7 @@ enum handler_form {
 	HANDLER_FRAME3,  /* the RVA of a FuncInfo */
 	HANDLER_FRAME4,  /* the RVA of a FuncInfo4 */
 	HANDLER_COOKIE,  /* the place of a security cookie */
+	HANDLER_LABELS,  /* RVAs of places in the function, and numbers */
 	HANDLER_FORM_COUNT,
 };
 

@@ -1,5 +1,5 @@
 /* The forms of exception data that stand in the unwind information itself: scope tables,
- * exception tables of the Itanium ABI, places of security cookies.
+ * exception tables of the Itanium ABI, places of security cookies, labels.
  *
  * A landing pad is relative to its function's begin, so it moves with it; a scope
  * table's fields are RVAs and are references.  A scope may span several rows of the
@@ -9,6 +9,12 @@
  * lie in the frame that the unwind codes describe, for every user; and what stands behind,
  * up to the next unwind information, must not name a place in the user.  What names other
  * functions is the business of the net for hidden references.
+ *
+ * Handlers of hand-written assembly look up where in their function the fault was, by RVAs of
+ * labels in it (observed: OpenSSL's perlasm, for which the first words are two labels, and
+ * up to two more are labels or numbers).  The data must end where other unwind information
+ * begins, so that all of it is seen; each word that names code must name the function, or
+ * its end.  All words move with the function then, or are numbers.
  */
 #include "graph/exception_pass.h"
 #include "pe/gs_data.h"
@@ -18,6 +24,10 @@
 enum {
 	COOKIE_BYTES = 8,
 	LOOK_BEHIND_BYTES = 64, /* behind a cookie's place */
+	LABEL_WORDS = 2,        /* words that are labels always */
+	LABEL_DATA_BYTES = 32,  /* at most */
+	WORD_BYTES = 4,
+	SCOPE_FIELDS = 15, /* words of a scope that may be references */
 };
 
 /* Whether `record` can be one of this function's (winnt.h, SCOPE_TABLE_AMD64). */
@@ -68,9 +78,12 @@ bool scope_table_walk(struct exception_pass *pass, const struct handler_user *us
 			if (!shared)
 				add_scope(pass, &table.data[k]);
 		}
-		if (!shared)
-			exception_pass_hold(pass, users[i].data,
-					    4 + SCOPE_RECORD_BYTES * table.count, 4);
+		if (!shared) {
+			exception_pass_keep(pass, users[i].data, WORD_BYTES);
+			exception_pass_rows(pass, rva_add(users[i].data, WORD_BYTES),
+					    SCOPE_RECORD_BYTES * table.count,
+					    SCOPE_RECORD_BYTES, SCOPE_FIELDS);
+		}
 		arena_reset(&pass->scratch);
 	}
 	return true;
@@ -163,6 +176,51 @@ bool cookie_walk(struct exception_pass *pass, const struct handler_user *users,
 			return false;
 		if (i == 0 || users[i].data.v != users[i - 1].data.v)
 			exception_pass_keep(pass, users[i].data, gs.size);
+	}
+	return true;
+}
+
+/* One word of such data; false when it is neither a label of the function nor a number. */
+static bool walk_label(struct exception_pass *pass, const struct runtime_function *f,
+		       struct rva site, bool must_be_label, bool shared)
+{
+	const uint8_t *bytes = image_bytes(pass->d->image, site, WORD_BYTES);
+	struct rva label;
+
+	if (!bytes)
+		return false;
+	label = rva_of(load_u32(bytes));
+	if (label.v >= f->begin.v && label.v < f->end.v) {
+		if (!shared)
+			exception_pass_ref(pass, site, label, REF_RVA, false);
+		return true;
+	}
+	if (label.v == f->end.v) {
+		if (!shared)
+			exception_pass_ref(pass, site, label, REF_RVA_END, false);
+		return true;
+	}
+	return !must_be_label && !exception_pass_is_code(pass, label);
+}
+
+bool label_walk(struct exception_pass *pass, const struct handler_user *users,
+		uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct rva data = users[i].data;
+		uint32_t size = next_unwind_info(pass, data.v) - data.v;
+		bool shared = i > 0 && users[i - 1].data.v == data.v;
+
+		if (size > LABEL_DATA_BYTES || size % WORD_BYTES ||
+		    size < LABEL_WORDS * WORD_BYTES ||
+		    !exception_pass_spend(pass, LABEL_DATA_BYTES))
+			return false;
+		for (uint32_t at = 0; at < size; at += WORD_BYTES)
+			if (!walk_label(pass, users[i].function, rva_add(data, at),
+					at < LABEL_WORDS * WORD_BYTES, shared))
+				return false;
+		if (!shared)
+			exception_pass_rows(pass, data, size, WORD_BYTES, 1);
 	}
 	return true;
 }

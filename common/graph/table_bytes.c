@@ -83,6 +83,12 @@ void table_bytes_hold(struct discovery *d, struct rva begin, uint32_t size, uint
 	push(d, (struct table_bytes){begin, size, TABLE_FIELDS, stride});
 }
 
+void table_bytes_rows(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride,
+		      uint32_t fields)
+{
+	push(d, (struct table_bytes){begin, size, TABLE_ROWS, stride, fields});
+}
+
 void table_bytes_sort(struct discovery *d, struct rva begin, uint32_t size, uint32_t stride)
 {
 	push(d, (struct table_bytes){begin, size, TABLE_ANEW, stride, 1});
@@ -382,7 +388,9 @@ static int compare_tables(const void *a, const void *b)
 		return x->size < y->size ? -1 : 1;
 	if (x->use != y->use)
 		return x->use < y->use ? -1 : 1;
-	return (x->stride > y->stride) - (x->stride < y->stride);
+	if (x->stride != y->stride)
+		return x->stride < y->stride ? -1 : 1;
+	return (x->fields > y->fields) - (x->fields < y->fields);
 }
 
 static enum status shared(struct discovery *d, struct rva rva)
@@ -458,7 +466,7 @@ static void join_known(struct discovery *d)
 			i < d->kept.len ? &d->kept.data[i]
 					: &d->written_anew.data[i - d->kept.len];
 
-		if (bytes->use != TABLE_FIELDS)
+		if (bytes->use != TABLE_FIELDS && bytes->use != TABLE_ROWS)
 			d->known.data[d->known.len++] = (struct pin_range){
 				bytes->begin, rva_add(bytes->begin, bytes->size)};
 	}
@@ -519,12 +527,14 @@ static bool is_field(const struct table_bytes *table, const struct ref *ref)
 	bool kind = ref->kind == REF_RVA || ref->kind == REF_RVA_END ||
 		    ref->kind == REF_VA64 || ref->kind == REF_VA32;
 
-	if (table->use != TABLE_FIELDS || !kind)
-		return false;
-	if (table->stride == 0)
-		return ref->size == RVA_BYTES;
-	return ref->size == table->stride &&
-	       (ref->site.v - table->begin.v) % table->stride == 0;
+	uint32_t at = ref->site.v - table->begin.v;
+
+	if (table->use == TABLE_ROWS)
+		return kind && ref->size == RVA_BYTES && ref->site.v >= table->begin.v &&
+		       at % table->stride % RVA_BYTES == 0 &&
+		       table->fields >> at % table->stride / RVA_BYTES & 1;
+	return table->use == TABLE_FIELDS && kind && ref->size == table->stride &&
+	       at % table->stride == 0;
 }
 
 static enum status check_kept(struct discovery *d, const struct table_bytes *kept)

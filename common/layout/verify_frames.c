@@ -15,6 +15,8 @@
 #include "pe/lsda.h"
 #include "pe/scope_table.h"
 
+enum { LABEL_WORDS = 2 }; /* that are labels always */
+
 /* A handler's use in either image, as it must be found in the output. */
 struct known_use {
 	struct rva data, begin, handler;
@@ -113,6 +115,28 @@ static enum status check_lsda(struct verifier *v, const struct handler_use *use)
 	return verify_unreadable(v, status);
 }
 
+/* Each word names the same place in the function, or is the same number. */
+static enum status check_labels(struct verifier *v, const struct handler_use *use)
+{
+	const struct runtime_function *row =
+		&v->old_graph->tables.functions.data[use->row];
+	struct rva to = verify_map(v, row->begin);
+	enum status status = verify_frames_rigid(v, row->begin, row->end.v - 1 - row->begin.v);
+
+	/* Behind the data stands other unwind information, whose fields are proven. */
+	for (uint32_t at = 0; status == STATUS_OK && at < LABEL_WORDS * 4; at += 4) {
+		struct rva site = rva_add(use->data, at);
+		const uint8_t *was = image_bytes(v->old_image, site, 4);
+		const uint8_t *is = image_bytes(v->new_image, site, 4);
+
+		if (!was || !is)
+			return verify_fail(v, site, "a label cannot be read");
+		status = verify_frames_same(v, site, load_u32(was) - row->begin.v,
+					    load_u32(is) - to.v, "a label for a handler");
+	}
+	return status;
+}
+
 /* Nobody knows what the data says. */
 static enum status check_unknown(struct verifier *v, const struct handler_use *use)
 {
@@ -146,6 +170,8 @@ static enum status check_use(struct verifier *v, const struct handler_use *use, 
 		return shared ? STATUS_OK : verify_frame3(v, info);
 	case HANDLER_FRAME4:
 		return verify_frame4(v, info, begin, shared);
+	case HANDLER_LABELS:
+		return shared ? STATUS_OK : check_labels(v, use);
 	default:
 		return STATUS_OK; /* a cookie's place: a number */
 	}

@@ -1,6 +1,6 @@
 /* An image made in memory with C++ exception data of the MSVC ABI: a function with a
- * FuncInfo and its catch funclet, one with a FuncInfo4 and its own, a separated one, and one
- * with a security cookie.  Written by hand, so that the tests know every place. */
+ * FuncInfo and its catch funclet, one with a FuncInfo4 and its own, a separated one, one
+ * with a security cookie, and one whose handler has labels.  Written by hand, so that the tests know every place. */
 #ifndef APPULSE_TESTS_FRAME_IMAGE_H
 #define APPULSE_TESTS_FRAME_IMAGE_H
 
@@ -10,10 +10,10 @@ struct frame_image {
 	struct built_graph t;
 	/* Functions; resumes are places in f and h that only funclets lead to. */
 	struct rva f, resume3, catch3, cleanup, handler3, h, resume4, resume4b, catch4, first,
-		second, handler4, guarded, handler_gs, g;
+		second, handler4, labelled, handler_asm, guarded, handler_gs, g;
 	/* Exception data, and fields in it. */
 	struct rva info3, unwinds3, tries3, catches3, states3, info4, unwinds4, tries4,
-		catches4, states4, continuation4, info4_catch, segments, cookie;
+		catches4, states4, continuation4, info4_catch, segments, labels, cookie;
 	struct rva data3, data3_catch; /* handler data of f and its funclet */
 };
 
@@ -44,6 +44,8 @@ static inline void frame_image_text(struct frame_image *i)
 	i->first = CODE(t, FRAME_PROLOG FRAME_EPILOG);
 	i->second = CODE(t, FRAME_PROLOG "\x90" FRAME_EPILOG);
 	i->handler4 = CODE(t, "\x31\xdb\xc3");
+	i->labelled = CODE(t, FRAME_PROLOG "\x90" FRAME_EPILOG);
+	i->handler_asm = CODE(t, "\x31\xd2\xc3");
 	i->guarded = CODE(t, FRAME_PROLOG "\xe8\0\0\0\0" FRAME_EPILOG);
 	i->handler_gs = CODE(t, "\x31\xc9\xc3");
 	i->g = CODE(t, "\x31\xc0\xc3");
@@ -173,12 +175,19 @@ static inline void frame_image_make(struct frame_image *i)
 	frame_image_handled(i, i->first, 9, i->handler4, separated.v);
 	frame_image_handled(i, i->second, 10, i->handler4, separated.v);
 	built_graph_row(&i->t, i->handler4, 3);
+	i->labels = frame_image_handled(i, i->labelled, 10, i->handler_asm,
+					i->labelled.v + 4);
+	frame_image_rva(i, rva_add(i->labelled, 10)); /* its end */
+	image_builder_u32(&i->t.b, 0x28);
+	built_graph_row(&i->t, i->handler_asm, 3);
+	i->t.rows[i->t.row_count - 1].unwind = PUT(i, "\x01\0\0\0");
 	i->cookie = frame_image_handled(i, i->guarded, 14, i->handler_gs, 0x20);
 	built_graph_row(&i->t, i->handler_gs, 3);
 	built_graph_export(&i->t, i->f);
 	built_graph_export(&i->t, i->h);
 	built_graph_export(&i->t, i->first);
 	built_graph_export(&i->t, i->second);
+	built_graph_export(&i->t, i->labelled);
 	built_graph_export(&i->t, i->guarded);
 	built_graph_export(&i->t, i->g);
 }

@@ -45,7 +45,8 @@ static void test_all_is_understood(void **unused)
 	assert_int_equal(form_of(&i, i.h), HANDLER_FRAME4);
 	assert_int_equal(form_of(&i, i.second), HANDLER_FRAME4);
 	assert_int_equal(form_of(&i, i.guarded), HANDLER_COOKIE);
-	assert_int_equal(i.t.graph.handlers.len, 7);
+	assert_int_equal(form_of(&i, i.labelled), HANDLER_LABELS);
+	assert_int_equal(i.t.graph.handlers.len, 8);
 	built_graph_release(&i.t);
 }
 
@@ -270,6 +271,44 @@ static void test_odd_cookies(void **unused)
 	built_graph_release(&i.t);
 }
 
+/* A handler of hand-written assembly that looks up places in its users. */
+static void test_labels(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	built_graph_discover(&i.t);
+	expect_leads(&i, i.labels, rva_add(i.labelled, 4), false);
+	expect_leads(&i, rva_add(i.labels, 4), rva_add(i.labelled, 10), false);
+	assert_int_equal(built_graph_ref(&i.t, rva_add(i.labels, 4))->kind, REF_RVA_END);
+	assert_null(built_graph_ref(&i.t, rva_add(i.labels, 8)));
+	built_graph_release(&i.t);
+}
+
+static void test_odd_labels(void **unused)
+{
+	struct frame_image i;
+	/* Words, and what is wrong with them. */
+	const struct {
+		uint32_t word, value;
+	} faults[] = {
+		{0, 4},            /* no label */
+		{1, 4},            /* only one */
+		{2, 0x1000},       /* a place in another function */
+	};
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++) {
+		frame_image_make(&i);
+		frame_image_set(&i, rva_add(i.labels, 4 * faults[k].word), faults[k].value);
+		built_graph_discover(&i.t);
+		assert_true(PINS(&i.t, i.labelled) & PIN(UNKNOWN_HANDLER));
+		assert_null(built_graph_ref(&i.t, i.labels));
+		built_graph_release(&i.t);
+	}
+}
+
 /* Data that is of two forms: a cookie's place and a scope table of one row. */
 static void test_two_forms(void **unused)
 {
@@ -306,6 +345,8 @@ int main(void)
 		cmocka_unit_test(test_row_behind_a_unit),
 		cmocka_unit_test(test_map_out_of_order),
 		cmocka_unit_test(test_odd_cookies),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_odd_labels),
 		cmocka_unit_test(test_two_forms),
 	};
 

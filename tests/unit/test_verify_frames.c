@@ -304,6 +304,16 @@ static void segments_exchanged(struct trial *t)
 	memcpy(a + 8, copy, 4);
 }
 
+static void label_stale(struct trial *t)
+{
+	stale(t, t->i.labels, rva_add(t->i.labelled, 4));
+}
+
+static void number_changed(struct trial *t)
+{
+	*at(t, rva_add(t->i.labels, 8)) += 8;
+}
+
 static void cookie_changed(struct trial *t)
 {
 	*at(t, t->i.cookie) -= 8;
@@ -340,6 +350,8 @@ static const struct fault faults[] = {
 	{"a FuncInfo4's header", header4_changed, "FuncInfo has changed"},
 	{"a segment", segment_stale, "target of a reference"},
 	{"two segments", segments_exchanged, "target of a reference"},
+	{"a label for a handler", label_stale, "target of a reference"},
+	{"a number for a handler", number_changed, "a byte that nothing explains"},
 	{"the place of a cookie", cookie_changed, "a byte that nothing explains"},
 };
 
@@ -400,6 +412,11 @@ static struct rva continuation4(const struct frame_image *i)
 	return i->continuation4;
 }
 
+static struct rva label(const struct frame_image *i)
+{
+	return i->labels;
+}
+
 static struct rva segment4(const struct frame_image *i)
 {
 	return rva_add(i->segments, 9);
@@ -416,6 +433,7 @@ static const struct missed {
 	{action4, "action of an unwind map"},
 	{catch4, "funclet of a catch"},
 	{continuation4, "where a catch goes on"},
+	{label, "label for a handler"},
 	{segment4, "begin of a separated segment"},
 };
 
