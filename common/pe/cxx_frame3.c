@@ -20,7 +20,7 @@ static bool find_rows(const struct image *image, uint32_t count, struct rva rva,
 	if (count > UINT32_MAX / stride)
 		return false;
 	ret_rows->bytes = image_bytes(image, rva, count * stride);
-	return ret_rows->bytes != NULL;
+	return ret_rows->bytes && image_section_at(image, rva);
 }
 
 static bool find_types(const struct image *image, struct cxx_frame3 *frame)

@@ -65,6 +65,8 @@ struct frame4_list frame4_list_at(const struct image *image, struct rva rva)
 {
 	struct frame4_list list = {.rva = rva, .r = image_reader(image, rva)};
 
+	if (!image_section_at(image, rva))
+		list.r.failed = true; /* the headers hold none */
 	list.left = read_packed(&list.r);
 	return list;
 }

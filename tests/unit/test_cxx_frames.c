@@ -123,6 +123,9 @@ static void test_odd_frame3(void **unused)
 		frame_image_set(&i, rva_add(i.info3, faults[k].field), faults[k].value);
 		expect_unknown(&i, true);
 	}
+	frame_image_make(&i); /* an array in the headers */
+	frame_image_set(&i, rva_add(i.info3, 8), 0x40);
+	expect_unknown(&i, true);
 	frame_image_make(&i); /* an action outside the code */
 	frame_image_set(&i, rva_add(i.unwinds3, 4), i.info3.v);
 	expect_unknown(&i, true);
@@ -159,6 +162,9 @@ static void test_odd_frame4(void **unused)
 	expect_unknown(&i, false);
 	frame_image_make(&i);
 	*image_builder_at(&i.t.b, rva_add(i.catches4, 7)) = 0x40; /* goes on outside of it */
+	expect_unknown(&i, false);
+	frame_image_make(&i); /* a list in the headers */
+	frame_image_set(&i, rva_add(i.info4, 9), 8);
 	expect_unknown(&i, false);
 	frame_image_make(&i); /* a segment that is no row */
 	frame_image_set(&i, rva_add(i.segments, 1), i.first.v + 1);
