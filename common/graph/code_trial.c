@@ -1,8 +1,8 @@
 /* Whether bytes whose address is taken are code.
  *
- * The problem.  Between the functions of hand-written assembly stand its constants (OpenSSL:
- * round constants, masks, whole tables of powers), and lea takes their addresses as it
- * takes those of functions.  Compilers of mingw put lists of constructors and descriptors
+ * The problem.  Between the functions of hand-written assembly stand its constants
+ * (OpenSSL: round constants, masks, whole tables of powers), and lea takes their addresses
+ * as it takes those of functions.  Compilers of mingw put lists of constructors and descriptors
  * of delayed imports there.  Most bytes decode to something, and what is taken for code is
  * moved with edited fields, and gets a thunk.
  *
@@ -33,7 +33,7 @@ struct trial {
 	const struct discovery *d;
 	const struct code_range *range;
 	uint32_t begin, at;    /* bytes from the range's begin */
-	uint32_t reach;        /* the last place that a branch leads to; trial goes on up to it */
+	uint32_t reach;        /* the last place that a branch leads to: trial goes so far */
 	VEC(uint32_t) starts;  /* of instructions, ascending */
 	VEC(uint32_t) targets; /* of branches into unknown bytes */
 	bool failed;

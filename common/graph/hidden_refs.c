@@ -89,9 +89,11 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 	/* A reference may begin before the section only if it is malformed. */
 	for (uint32_t i = 0; bytes && i + 4 <= size; i += 4) {
 		uint32_t word = load_u32(bytes + i);
-		struct rva site = rva_add(section->rva, i);
-		struct rva table = label_before(d, site, &label), start;
+		struct rva site = rva_add(section->rva, i), table, start;
 
+		if (word == 0)
+			continue; /* most are */
+		table = label_before(d, site, &label);
 		if (!names_start(d, site, word, table, &start) ||
 		    explained(d->graph, site, &at) || table_bytes_are_known(d, site, 4))
 			continue;
@@ -117,9 +119,11 @@ static void scan_sections(struct discovery *d)
 /* Whether the constant is known to be a displacement from the image's own address. */
 static bool is_displacement(const struct graph *graph, const struct code_constant *constant)
 {
+	enum { INSN_BYTES = 15 };
+	struct rva end = rva_add(constant->site, INSN_BYTES);
 	uint32_t i = graph_ref_from(graph, constant->site);
 
-	for (; i < graph->refs.len && graph->refs.data[i].site.v < constant->site.v + 15; i++)
+	for (; i < graph->refs.len && graph->refs.data[i].site.v < end.v; i++)
 		if (graph->refs.data[i].kind == REF_DISPLACEMENT &&
 		    graph->refs.data[i].target.v == constant->value.v)
 			return true;

@@ -229,6 +229,7 @@ struct offset_word {
 /* Words of data in search of tables for one window. */
 struct table_search {
 	struct window *window;
+	const uint8_t *map; /* of the code, from the window's base on */
 	struct offset_word recent[STRIDE_MAX];
 };
 
@@ -345,12 +346,13 @@ static void search_section(struct window_search *s, const struct section *sectio
 	for (size_t i = 0; i < size / 4; i++) {
 		uint32_t value = load_u32(words + 4 * i);
 
+		if (value == 0)
+			continue;
 		for (uint32_t k = 0; k < count && value < searches[k].window->size; k++) {
 			uint64_t index = section->rva.v / 4 + i;
 			uint32_t stride;
 
-			if (value == 0 ||
-			    !leads_to_code(s->d, searches[k].window->base, value))
+			if ((searches[k].map[value] & CODE_STATE) != CODE_START)
 				continue;
 			stride = add_word(&searches[k], index, value);
 			if (stride == 0)
@@ -371,8 +373,10 @@ static void search_tables(struct window_search *s)
 	qsort(s->windows.data, count, sizeof(*s->windows.data), compare_windows);
 	if (count > WINDOWS_LOOKED_UP)
 		count = WINDOWS_LOOKED_UP;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		searches[i].window = &s->windows.data[i];
+		searches[i].map = discovery_state(s->d, s->windows.data[i].base);
+	}
 	for (uint32_t i = 0; i < s->d->image->section_count; i++)
 		search_section(s, &s->d->image->sections[i], searches, count);
 }
