@@ -234,7 +234,7 @@ def fixture_case(name, variant):
 
 
 # Not fixtures by themselves: programs for real images.
-DRIVERS = ("duckdb", "libstdcxx", "sqlite", "zlib")
+DRIVERS = ("duckdb", "libstdcxx", "sqlite", "wine", "zlib")
 
 
 def fixture_cases():
