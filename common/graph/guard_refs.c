@@ -87,10 +87,11 @@ void guard_refs_add(struct discovery *d)
 static bool is_hash(const struct discovery *d, struct rva target)
 {
 	for (uint32_t b = 1; b <= GUARD_HASH_BYTES; b++) {
-		const uint8_t *state = discovery_state(d, rva_of(target.v - b));
+		struct rva rva = rva_of(target.v - b);
+		const uint8_t *state = discovery_state(d, rva);
 
 		if (!state || (*state & CODE_STATE) != CODE_UNKNOWN ||
-		    (*state & CODE_FUNCTION) || discovery_table_entry(d, rva_of(target.v - b)))
+		    (*state & CODE_FUNCTION) || discovery_table_entry(d, rva))
 			return false;
 	}
 	return true;

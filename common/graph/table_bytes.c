@@ -473,7 +473,8 @@ static void join_known(struct discovery *d)
 	if (d->known.len)
 		qsort(d->known.data, d->known.len, sizeof(*d->known.data), compare_ranges);
 	for (uint32_t i = 0; i < d->known.len; i++) {
-		struct pin_range range = d->known.data[i], *last = &d->known.data[count - 1];
+		struct pin_range range = d->known.data[i];
+		struct pin_range *last = &d->known.data[count - 1];
 
 		if (count == 0 || range.begin.v > last->end.v)
 			d->known.data[count++] = range;

@@ -68,7 +68,8 @@ enum status rewrite_dynamic_relocations(const struct rewrite *rewrite, struct di
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < was->fixup_count; i++) {
 		fixups[i] = was->fixups[i];
-		fixups[i].site = layout_map(rewrite->graph, rewrite->layout, fixups[i].site);
+		fixups[i].site = layout_map(rewrite->graph, rewrite->layout,
+					    was->fixups[i].site);
 	}
 	status = dynamic_relocations_encode(was, fixups, &bytes, &size, diag);
 	if (status == STATUS_OK)

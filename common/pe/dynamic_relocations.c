@@ -291,7 +291,8 @@ static uint32_t page_run(const struct dynamic_fixup *fixups, uint32_t count)
 {
 	uint32_t run = 1;
 
-	while (run < count && fixups[run].site.v >> PAGE_BITS == fixups->site.v >> PAGE_BITS)
+	while (run < count &&
+	       fixups[run].site.v >> PAGE_BITS == fixups->site.v >> PAGE_BITS)
 		run++;
 	return run;
 }
@@ -386,7 +387,8 @@ enum status dynamic_relocations_encode(const struct dynamic_relocations *was,
 				       uint8_t **ret_bytes, uint32_t *ret_size,
 				       struct diag *diag)
 {
-	struct dynamic_fixup *sorted = calloc((size_t)was->fixup_count + 1, sizeof(*sorted));
+	struct dynamic_fixup *sorted =
+		calloc((size_t)was->fixup_count + 1, sizeof(*sorted));
 	enum status status;
 
 	if (!sorted)

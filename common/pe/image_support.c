@@ -109,7 +109,8 @@ static enum status check_load_config(const struct image *image, struct diag *dia
 				    "an ARM64EC or ARM64X image (it has CHPE metadata)");
 	if (config.hot_patches)
 		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.rva,
-				    "an image for hot patches: they name its code by place");
+				    "an image for hot patches, which name its code by "
+				    "place");
 	if (config.lock_prefixes.v)
 		return diag_fail_at(diag, STATUS_UNSUPPORTED, config.lock_prefixes,
 				    "a list of lock prefixes, which x86-64 images do not "

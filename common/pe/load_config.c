@@ -62,11 +62,14 @@ static struct rva pointer_at(struct config_reader *r, uint32_t offset)
 }
 
 /* The rows of a table, NULL when they leave the file's data. */
-static const uint8_t *rows_of(const struct config_reader *r, const struct guard_table *table)
+static const uint8_t *rows_of(const struct config_reader *r,
+			      const struct guard_table *table)
 {
 	uint64_t size = (uint64_t)table->count * (4 + table->extra);
 
-	return size <= UINT32_MAX ? image_bytes(r->image, table->rva, (uint32_t)size) : NULL;
+	if (size > UINT32_MAX)
+		return NULL;
+	return image_bytes(r->image, table->rva, (uint32_t)size);
 }
 
 /* The system searches guard tables by bisection. */
@@ -132,7 +135,8 @@ static struct guard_table continuations_at(struct config_reader *r, uint32_t off
 		return table_at(r, offset);
 	if (leads_to_code(r, table, 0))
 		r->status = diag_fail_at(r->diag, STATUS_UNSUPPORTED, table.rva,
-					 "EH continuation targets in rows of 4 bytes or of 5");
+					 "EH continuation targets in rows of 4 bytes or "
+					 "of 5");
 	table.extra = 1;
 	return table;
 }

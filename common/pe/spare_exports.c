@@ -110,10 +110,9 @@ bool spare_exports_next(const struct image *image, struct rva *from,
 			struct spare_exports *ret_exports)
 {
 	struct data_directory exports = image->directories[DIRECTORY_EXPORT];
-	struct candidate c = {.image = image,
-			      .begin = rva_of((from->v + ALIGNMENT - 1) & ~(ALIGNMENT - 1u)),
-			      .stop = rva_add(exports.rva, exports.size)};
+	struct candidate c = {.image = image, .stop = rva_add(exports.rva, exports.size)};
 
+	c.begin = rva_of((from->v + ALIGNMENT - 1) & ~(ALIGNMENT - 1u));
 	for (; c.begin.v < c.stop.v; c.begin.v += ALIGNMENT) {
 		struct rva end;
 

@@ -111,8 +111,8 @@ enum status volatile_metadata_read(const struct image *image,
 				    "volatile metadata of %u bytes, not %u", load_u32(p),
 				    METADATA_BYTES);
 	metadata.ranges_size = rva_add(metadata.rva, METADATA_RANGES_SIZE);
-	status = read_table(image, p + METADATA_ACCESSES, VOLATILE_ACCESS_BYTES, &metadata.accesses,
-			    &metadata.access_count, diag);
+	status = read_table(image, p + METADATA_ACCESSES, VOLATILE_ACCESS_BYTES,
+			    &metadata.accesses, &metadata.access_count, diag);
 	if (status == STATUS_OK)
 		status = read_table(image, p + METADATA_RANGES, VOLATILE_RANGE_BYTES,
 				    &metadata.ranges, &metadata.range_count, diag);

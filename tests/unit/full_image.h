@@ -1,7 +1,7 @@
 /* An image made in memory that has one of everything that points at code: calls,
  * tail calls, lea, memory operands, a jump table, pointers in data, unwind
  * information with a chained row, a handler and a scope table, exports, imports,
- * TLS callbacks, a guard table, volatile metadata, dynamic value
+ * TLS callbacks, guard tables, volatile metadata, dynamic value
  * relocations, a debug entry, symbols, an overlay and a
  * signature.  Its code is written by hand, so that the tests know every place. */
 #ifndef APPULSE_TESTS_FULL_IMAGE_H
@@ -17,7 +17,7 @@ enum { FULL_RELOC_MAX = 32, FULL_GUARD_COUNT = 3, FULL_OVERLAY_BYTES = 24,
 
 /* In what it may differ. */
 struct full_variant {
-	bool has_hash;   /* `exported` has one before it, for XFG; no thunk stands in for it */
+	bool has_hash;   /* `exported` has one before it, for XFG, and so takes no thunk */
 	bool data_first; /* the text is not the first section */
 	uint32_t more_sections;     /* small ones of data, the first with zero memory */
 	uint32_t section_alignment, file_alignment; /* 0: those of the builder */
@@ -36,7 +36,8 @@ struct full_image {
 	struct rva hash, call_field, lea_field, tail_field, padding, landing;
 	/* Places in data. */
 	struct rva table, scope, chained, handler_field, export_words, export_name, iat,
-		pointer, guard, accesses, ranges, volatiles, dynamic, guid,
+		pointer, guard, long_jump, continuations, accesses, ranges, volatiles,
+		dynamic, guid,
 		extra_characteristics, debug, callbacks, plain, config;
 	struct rva pdata, reloc;
 	uint32_t pdata_rows, reloc_size;
@@ -223,16 +224,27 @@ static inline void full_load_config(struct full_image *f, struct image_builder *
 		image_builder_u32(b, targets[i].v);
 		image_builder_put(b, &flags[i], 1);
 	}
+	/* Where longjmp may go, behind a call; where an exception may lead to. */
+	f->long_jump = image_builder_u32(b, f->call_field.v + 4);
+	image_builder_put(b, "", 1);
+	f->continuations = image_builder_u32(b, f->guarded.v + 10);
+	image_builder_put(b, "", 1);
+	image_builder_u32(b, f->landing.v);
+	image_builder_put(b, "", 1);
 	full_volatiles(f, b);
 	f->config = image_builder_align(b, 8);
 	image_builder_u32(b, 0x118);
 	image_builder_fill(b, 0, 0x80 - 4);
 	full_va(f, b, f->guard);
 	image_builder_u64(b, FULL_GUARD_COUNT);
-	image_builder_u32(b, 0x10000500); /* flags: a table with one byte more a row */
-	image_builder_fill(b, 0, 0x100 - 0x94);
+	image_builder_u32(b, 0x10410500); /* flags: all tables, one byte more a row */
+	image_builder_fill(b, 0, 0xb0 - 0x94);
+	full_va(f, b, f->long_jump);
+	image_builder_u64(b, 1);
+	image_builder_fill(b, 0, 0x100 - 0xc0);
 	full_va(f, b, f->volatiles);
-	image_builder_fill(b, 0, 0x118 - 0x108);
+	full_va(f, b, f->continuations);
+	image_builder_u64(b, 2);
 	image_builder_directory(b, DIRECTORY_LOAD_CONFIG, f->config, 0x118);
 }
 

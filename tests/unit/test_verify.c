@@ -181,8 +181,8 @@ static void test_accepts_the_original(void **state)
 	open_original(&t);
 	/* The words of tables that are understood name no one in secret. */
 	for (uint32_t i = 0; i < t.graph.functions.len; i++)
-		assert_int_equal(t.graph.functions.data[i].pins & 1u << PIN_HIDDEN_REFERENCE,
-				 0);
+		assert_false(t.graph.functions.data[i].pins &
+			     1u << PIN_HIDDEN_REFERENCE);
 	t.bytes = malloc(t.full.size);
 	assert_non_null(t.bytes);
 	/* The signature is the one thing that no output has. */
@@ -414,6 +414,37 @@ static void guard_flags_exchanged(struct trial *t)
 	swap_bytes(at(t, rva_add(t->full.guard, 4)), at(t, rva_add(t->full.guard, 9)), 1);
 }
 
+static void guard_flag_lost(struct trial *t)
+{
+	/* Of the callback, wherever its row is. */
+	for (uint32_t i = 0; i < 5 * FULL_GUARD_COUNT; i += 5)
+		if (load_u32(at(t, rva_add(t->full.guard, i))) ==
+		    moved(t, t->full.callback).v)
+			*at(t, rva_add(t->full.guard, i + 4)) = 0;
+}
+
+static void longjmp_off(struct trial *t)
+{
+	add_u32(at(t, t->full.long_jump), 1);
+}
+
+static void longjmp_stays(struct trial *t)
+{
+	/* At the next function of the original. */
+	store_u32(at(t, t->full.long_jump), t->full.switches.v);
+}
+
+static void continuation_off(struct trial *t)
+{
+	add_u32(at(t, rva_add(t->full.continuations, 5)), 1);
+}
+
+static void continuations_unsorted(struct trial *t)
+{
+	swap_bytes(at(t, t->full.continuations), at(t, rva_add(t->full.continuations, 5)),
+		   5);
+}
+
 static void hash_changed(struct trial *t)
 {
 	*at(t, t->full.hash) ^= 1;
@@ -463,7 +494,8 @@ static void range_dropped(struct trial *t)
 static uint8_t *dynamic(struct trial *t)
 {
 	const uint8_t *config = at(t, t->full.config);
-	const uint8_t *row = t->bytes + BUILT_SECTIONS + 40 * (load_u16(config + 0xe4) - 1u);
+	uint32_t section = load_u16(config + 0xe4) - 1u;
+	const uint8_t *row = t->bytes + BUILT_SECTIONS + 40 * section;
 
 	return t->bytes + load_u32(row + 20) + load_u32(config + 0xe0);
 }
@@ -751,6 +783,12 @@ static const struct fault faults[] = {
 	{"a scope's target", scope_target_stale, "", false},
 	{"the guard table, unsorted", guards_unsorted, "guard table", false},
 	{"flags of the guard table", guard_flags_exchanged, "flags of entry", false},
+	{"a flag of the guard table is lost", guard_flag_lost, "flags of entry", false},
+	{"the target of longjmp, off by one", longjmp_off, "guard table", false},
+	{"the target of longjmp, at its old place", longjmp_stays, "guard table", false},
+	{"a continuation target, off by one", continuation_off, "guard table", false},
+	{"the continuation targets, unsorted", continuations_unsorted, "guard table",
+	 false},
 	{"a hash before a function", hash_changed, "a byte that nothing explains", false},
 	{"a hash that has not moved", hash_stays, "a byte that nothing explains", false},
 	{"the volatile accesses, unsorted", accesses_unsorted, "accesses do not ascend",

@@ -88,8 +88,9 @@ static void expect(const uint32_t *order, const uint32_t *ranges, uint32_t rows,
 	assert_int_equal(rewrite_volatile_ranges(&rewrite, NULL), STATUS_OK);
 	assert_int_equal(load_u32(image_file_at(&p.file, rva_of(SIZE), 4)), 8 * rows);
 	for (uint32_t i = 0; i < 2 * ROWS; i++)
-		assert_int_equal(load_u32(image_file_at(&p.file, rva_of(RANGES + 4 * i), 4)),
-				 i < 2 * rows ? expected[i] : 0);
+		assert_int_equal(
+			load_u32(image_file_at(&p.file, rva_of(RANGES + 4 * i), 4)),
+			i < 2 * rows ? expected[i] : 0);
 	close_place(&p);
 }
 
@@ -129,7 +130,8 @@ static void cover_goes_with_the_code(void **state)
 static void the_smallest_is_left_out(void **state)
 {
 	const uint32_t order[COUNT] = {0, 3, 1, 4, 2, 5};
-	const uint32_t ranges[] = {TEXT, 2 * STEP + BYTES, TEXT + 4 * STEP + 4, 8, 0x5000, 0};
+	const uint32_t ranges[] = {TEXT, 2 * STEP + BYTES, TEXT + 4 * STEP + 4, 8,
+				   0x5000, 0};
 	const uint32_t expected[] = {TEXT, BYTES, TEXT + 2 * STEP, BYTES, TEXT + 4 * STEP,
 				     BYTES};
 
