@@ -42,9 +42,9 @@ struct exception_pass {
 	bool adding;          /* what is met becomes facts */
 	struct arena scratch; /* of one walk */
 	uint64_t budget;      /* bytes of exception data that may still be read */
-	VEC(struct function_part) parts;   /* by root, then ascending */
-	VEC(struct rva) unwind_infos;      /* ascending */
-	VEC(struct state_unit) units;      /* of all maps; those of one together */
+	VEC(struct function_part) parts; /* by root, then ascending */
+	VEC(struct rva) unwind_infos;    /* ascending */
+	VEC(struct state_unit) units;    /* of all maps; those of one together */
 	VEC(struct mapped_states) maps;
 };
 

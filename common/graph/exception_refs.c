@@ -125,7 +125,8 @@ static void add_handler(struct exception_pass *pass, const struct handler_user *
 	added = form != HANDLER_UNKNOWN && walk_all(pass, walks[form], users, count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct handler_use use = {
-			.row = (uint32_t)(users[i].function - d->graph->tables.functions.data),
+			.row = (uint32_t)(users[i].function -
+					  d->graph->tables.functions.data),
 			.handler = users[i].handler,
 			.data = users[i].data,
 			.form = (uint8_t)(added ? form : HANDLER_UNKNOWN),
@@ -235,8 +236,9 @@ static enum status add_unwind_info(struct exception_pass *pass,
 	} else if (info.flags & (UNWIND_EHANDLER | UNWIND_UHANDLER)) {
 		if (!exception_pass_is_code(pass, info.handler) &&
 		    !image_section_at(d->image, info.handler))
-			return diag_fail_at(d->diag, STATUS_MALFORMED, info.handler_site,
-					    "an exception handler lies outside all sections");
+			return diag_fail_at(
+				d->diag, STATUS_MALFORMED, info.handler_site,
+				"an exception handler lies outside all sections");
 		/* A handler that the assembler was led to put into a data section never
 		 * runs, since data is not executed in 64-bit processes (observed: OpenSSL
 		 * 3.0 in node.exe 18, whose rsaz-2k-avx512 has its handler behind `.data`).
@@ -245,8 +247,7 @@ static enum status add_unwind_info(struct exception_pass *pass,
 			exception_pass_ref(pass, info.handler_site, info.handler, REF_RVA,
 					   true);
 		word = image_bytes(d->image, info.handler_data, 4);
-		*ret_user = (struct handler_user){function, info.handler,
-						  info.handler_data,
+		*ret_user = (struct handler_user){function, info.handler, info.handler_data,
 						  word ? load_u32(word) : 0};
 		*ret_has_user = true;
 	}
@@ -290,7 +291,8 @@ enum status exception_refs_add(struct discovery *d)
 	if (status == STATUS_OK && count > 0)
 		qsort(users, count, sizeof(*users), compare_users);
 	for (uint32_t i = 0, end; status == STATUS_OK && i < count; i = end) {
-		for (end = i + 1; end < count && users[end].handler.v == users[i].handler.v;)
+		for (end = i + 1;
+		     end < count && users[end].handler.v == users[i].handler.v;)
 			end++;
 		add_handler(&pass, users + i, end - i);
 	}

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 
 enum {
-	UNWIND_FIELDS = 1 << 1, /* words of a row that are references: the action, */
-	CATCH_FIELDS = 1 << 3,  /* the funclet */
+	UNWIND_FIELDS = 1 << 1,   /* words of a row that are references: the action, */
+	CATCH_FIELDS = 1 << 3,    /* the funclet */
 	JOIN_BYTES_MAX = 0x10000, /* between two units that are joined */
 	FLAGS_MAX = 7,            /* synchronous, dynamic alignment, noexcept */
 };
@@ -108,8 +108,7 @@ static void list_units(struct exception_pass *pass, const struct handler_user *u
 	map->first_unit = pass->units.len;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t part_count;
-		uint32_t first =
-			exception_pass_parts(pass, users[i].function, &part_count);
+		uint32_t first = exception_pass_parts(pass, users[i].function, &part_count);
 
 		for (uint32_t k = first; k < first + part_count; k++) {
 			struct state_unit unit = {pass->parts.data[k].begin,
@@ -257,7 +256,8 @@ static void doubt_shared_maps(struct exception_pass *pass)
 	uint32_t holder = 0;
 
 	for (uint32_t i = 0; i < pass->maps.len; i++) {
-		uint64_t map_end = maps[i].rva.v + (uint64_t)maps[i].count * FRAME3_STATE_BYTES;
+		uint64_t map_end =
+			maps[i].rva.v + (uint64_t)maps[i].count * FRAME3_STATE_BYTES;
 
 		if (maps[i].rva.v < end)
 			maps[i].movable = maps[holder].movable = false;

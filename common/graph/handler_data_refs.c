@@ -10,11 +10,11 @@
  * up to the next unwind information, must not name a place in the user.  What names other
  * functions is the business of the net for hidden references.
  *
- * Handlers of hand-written assembly look up where in their function the fault was, by RVAs of
- * labels in it (observed: OpenSSL's perlasm, for which the first words are two labels, and
- * up to two more are labels or numbers).  The data must end where other unwind information
- * begins, so that all of it is seen; each word that names code must name the function, or
- * its end.  All words move with the function then, or are numbers.
+ * Handlers of hand-written assembly look up where in their function the fault was, by RVAs
+ * of labels in it (observed: OpenSSL's perlasm, for which the first words are two labels,
+ * and up to two more are labels or numbers).  The data must end where other unwind
+ * information begins, so that all of it is seen; each word that names code must name the
+ * function, or its end.  All words move with the function then, or are numbers.
  */
 #include "graph/exception_pass.h"
 #include "pe/gs_data.h"

@@ -62,7 +62,8 @@ static enum status compare_tries(struct verifier *v, const struct cxx_frame3 *wa
 		    !frame3_try_at(v->new_image, is, i, &b))
 			return verify_fail(v, is->rva, "a try block cannot be read");
 		if (a.low != b.low || a.high != b.high || a.catch_high != b.catch_high ||
-		    a.catches.rva.v != b.catches.rva.v || a.catches.count != b.catches.count)
+		    a.catches.rva.v != b.catches.rva.v ||
+		    a.catches.count != b.catches.count)
 			return verify_fail(v, is->tries.rva, "a try block has changed");
 		status = compare_catches(v, &a.catches, &b.catches);
 	}
@@ -99,7 +100,8 @@ static enum status read_both(struct verifier *v, struct rva info, struct cxx_fra
 	if (status != STATUS_OK)
 		return verify_unreadable(v, status);
 	if (was->magic != is->magic || was->flags != is->flags ||
-	    was->type_list.v != is->type_list.v || !same_rows(&was->unwinds, &is->unwinds) ||
+	    was->type_list.v != is->type_list.v ||
+	    !same_rows(&was->unwinds, &is->unwinds) ||
 	    !same_rows(&was->tries, &is->tries) || !same_rows(&was->states, &is->states))
 		return verify_fail(v, info, "a FuncInfo has changed");
 	return STATUS_OK;
@@ -168,16 +170,18 @@ enum status verify_states3(struct verifier *v, struct rva info,
 	if (status != STATUS_OK || (to.v == row->begin.v && same_states(&was, &is)))
 		return status;
 	if (!ascends(&was) || !ascends(&is))
-		return verify_fail(v, to, "a function has moved, and its state map is out of "
-					  "order");
+		return verify_fail(v, to,
+				   "a function has moved, and its state map is out of "
+				   "order");
 	status = verify_frames_rigid(v, row->begin, size - 1);
 	a = rows_until(&was, row->begin);
 	b = rows_until(&is, to);
 	while (status == STATUS_OK && at < size) {
 		uint32_t next_a, next_b;
 
-		status = verify_frames_same(v, rva_add(to, at), state_of(&was, a),
-					    state_of(&is, b), "the state of an instruction");
+		status =
+			verify_frames_same(v, rva_add(to, at), state_of(&was, a),
+					   state_of(&is, b), "the state of an instruction");
 		next_a = next_change(&was, a, row->begin, size);
 		next_b = next_change(&is, b, to, size);
 		at = next_a < next_b ? next_a : next_b;

@@ -142,8 +142,9 @@ enum status verify_frame4(struct verifier *v, struct rva info, struct rva begin,
 		status = cxx_frame4_read(v->new_image, info, &is, v->diag);
 	if (status != STATUS_OK)
 		return verify_unreadable(v, status);
-	if (was.header != is.header || was.size != is.size || was.unwinds.v != is.unwinds.v ||
-	    was.tries.v != is.tries.v || was.states.v != is.states.v)
+	if (was.header != is.header || was.size != is.size ||
+	    was.unwinds.v != is.unwinds.v || was.tries.v != is.tries.v ||
+	    was.states.v != is.states.v)
 		return verify_fail(v, info, "a FuncInfo has changed");
 	separated = was.header & FRAME4_SEPARATED;
 	if (was.unwinds.v && !shared)

@@ -46,8 +46,9 @@ enum status verify_frames_rigid(struct verifier *v, struct rva begin, uint32_t o
 	struct rva to = verify_map(v, begin);
 
 	if (verify_map(v, rva_add(begin, offset)).v != to.v + offset)
-		return verify_fail(v, to, "a function that is one for its exception data has "
-					  "come apart");
+		return verify_fail(v, to,
+				   "a function that is one for its exception data has "
+				   "come apart");
 	return STATUS_OK;
 }
 
@@ -96,13 +97,12 @@ static enum status check_scopes(struct verifier *v, const struct handler_use *us
 /* Its bytes are compared with all others; what they count from must hold. */
 static enum status check_lsda(struct verifier *v, const struct handler_use *use)
 {
-	const struct runtime_function *row =
-		&v->old_graph->tables.functions.data[use->row];
+	const struct runtime_function *row = &v->old_graph->tables.functions.data[use->row];
 	uint32_t size = row->end.v - row->begin.v;
 	struct arena arena = {0};
 	struct lsda was;
-	enum status status = lsda_read(v->old_image, &arena, use->data, row->begin, size,
-				       &was, v->diag);
+	enum status status =
+		lsda_read(v->old_image, &arena, use->data, row->begin, size, &was, v->diag);
 
 	if (status == STATUS_OK && was.has_lp_start)
 		status = verify_frames_moved(v, row->begin, row->begin, row->begin,
@@ -118,10 +118,10 @@ static enum status check_lsda(struct verifier *v, const struct handler_use *use)
 /* Each word names the same place in the function, or is the same number. */
 static enum status check_labels(struct verifier *v, const struct handler_use *use)
 {
-	const struct runtime_function *row =
-		&v->old_graph->tables.functions.data[use->row];
+	const struct runtime_function *row = &v->old_graph->tables.functions.data[use->row];
 	struct rva to = verify_map(v, row->begin);
-	enum status status = verify_frames_rigid(v, row->begin, row->end.v - 1 - row->begin.v);
+	enum status status =
+		verify_frames_rigid(v, row->begin, row->end.v - 1 - row->begin.v);
 
 	/* Behind the data stands other unwind information, whose fields are proven. */
 	for (uint32_t at = 0; status == STATUS_OK && at < LABEL_WORDS * 4; at += 4) {
@@ -228,7 +228,8 @@ static enum status compare_known(struct verifier *v, const struct known_use *was
 {
 	if (was->data.v != is->data.v || was->begin.v != is->begin.v ||
 	    was->handler.v != is->handler.v)
-		return verify_fail(v, is->begin, "discovery finds another exception handler");
+		return verify_fail(v, is->begin,
+				   "discovery finds another exception handler");
 	/* Data that is not understood may seem to be something elsewhere. */
 	if (was->form != is->form && was->form != HANDLER_UNKNOWN)
 		return verify_differs(v, is->begin, was->form, is->form,
@@ -282,8 +283,8 @@ static enum status check_parts(struct verifier *v)
 		key.begin = verify_map(v, root);
 		use = bsearch(&key, uses, graph->handlers.len, sizeof(*uses), compare_uses);
 		if (use && use->form == HANDLER_FRAME3)
-			status = verify_states3(
-				v, rva_of(word_of(v->old_image, use->data)), row);
+			status = verify_states3(v, rva_of(word_of(v->old_image, use->data)),
+						row);
 		else if (use && use->form == HANDLER_FRAME4)
 			status = verify_part4(v, root, row);
 	}

@@ -60,8 +60,9 @@ enum status cxx_frame3_read(const struct image *image, struct rva rva,
 	    !find_rows(image, try_count, tries, FRAME3_TRY_BYTES, &frame.tries) ||
 	    !find_rows(image, ip_count, states, FRAME3_STATE_BYTES, &frame.states) ||
 	    !find_types(image, &frame))
-		return diag_fail_at(diag, STATUS_MALFORMED, rva,
-				    "exception data of a C++ function leaves the file's data");
+		return diag_fail_at(
+			diag, STATUS_MALFORMED, rva,
+			"exception data of a C++ function leaves the file's data");
 	*ret_frame = frame;
 	return STATUS_OK;
 }

@@ -21,8 +21,12 @@
 
 #include "pe/image.h"
 
-enum { FRAME3_UNWIND_BYTES = 8, FRAME3_TRY_BYTES = 20, FRAME3_CATCH_BYTES = 20,
-       FRAME3_STATE_BYTES = 8 };
+enum {
+	FRAME3_UNWIND_BYTES = 8,
+	FRAME3_TRY_BYTES = 20,
+	FRAME3_CATCH_BYTES = 20,
+	FRAME3_STATE_BYTES = 8
+};
 
 /* An array in the image: `count` rows at `rva`. */
 struct frame3_rows {
@@ -33,8 +37,8 @@ struct frame3_rows {
 
 struct cxx_frame3 {
 	struct rva rva;
-	uint32_t size;          /* bytes */
-	uint32_t magic;         /* without the tool's flags */
+	uint32_t size;  /* bytes */
+	uint32_t magic; /* without the tool's flags */
 	struct frame3_rows unwinds, tries, states;
 	struct frame3_rows types; /* of the exception specification */
 	struct rva type_list;     /* of its count, 0 when there is none */
@@ -54,9 +58,9 @@ struct frame3_try {
 
 struct frame3_catch {
 	uint32_t adjectives;
-	struct rva type;    /* 0: any */
+	struct rva type; /* 0: any */
 	struct rva funclet;
-	struct rva site;    /* of that field */
+	struct rva site; /* of that field */
 };
 
 struct frame3_state {

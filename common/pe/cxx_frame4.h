@@ -38,8 +38,8 @@ enum {
 
 struct cxx_frame4 {
 	struct rva rva;
-	uint32_t size;  /* bytes */
-	uint8_t header; /* FRAME4_* and others */
+	uint32_t size;             /* bytes */
+	uint8_t header;            /* FRAME4_* and others */
 	struct rva unwinds, tries; /* 0 when there are none */
 	struct rva states;         /* of the list, or of the segments when separated */
 };

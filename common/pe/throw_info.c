@@ -1,8 +1,8 @@
 #include "pe/throw_info.h"
 
 enum {
-	KNOWN_BITS = 0x1f,        /* of attributes and of properties */
-	DESCRIPTOR_BYTES = 16,    /* up to the name */
+	KNOWN_BITS = 0x1f,     /* of attributes and of properties */
+	DESCRIPTOR_BYTES = 16, /* up to the name */
 	NO_VIRTUAL_BASE = -1,
 	WORD_BYTES = 4,
 };

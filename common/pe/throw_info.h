@@ -24,7 +24,7 @@ struct throw_info {
 	struct rva rva;
 	struct rva destructor; /* 0: none */
 	struct rva array;
-	uint32_t count;        /* catchable types, at least 1 */
+	uint32_t count; /* catchable types, at least 1 */
 };
 
 struct catchable_type {

@@ -1,6 +1,7 @@
 /* An image made in memory with C++ exception data of the MSVC ABI: a function with a
  * FuncInfo and its catch funclet, one with a FuncInfo4 and its own, a separated one, one
- * with a security cookie, and one whose handler has labels.  Written by hand, so that the tests know every place. */
+ * with a security cookie, and one whose handler has labels.  Written by hand, so that the
+ * tests know every place. */
 #ifndef APPULSE_TESTS_FRAME_IMAGE_H
 #define APPULSE_TESTS_FRAME_IMAGE_H
 
@@ -9,35 +10,35 @@
 struct frame_image {
 	struct built_graph t;
 	/* Functions; resumes are places in f and h that only funclets lead to. */
-	struct rva f, resume3, catch3, cleanup, handler3, h, resume4, resume4b, catch4, first,
-		second, handler4, labelled, handler_asm, guarded, handler_gs, g;
+	struct rva f, resume3, catch3, cleanup, handler3, h, resume4, resume4b, catch4,
+		first, second, handler4, labelled, handler_asm, guarded, handler_gs, g;
 	/* Exception data, and fields in it. */
 	struct rva info3, unwinds3, tries3, catches3, states3, info4, unwinds4, tries4,
 		catches4, states4, continuation4, info4_catch, segments, labels, cookie;
 	struct rva data3, data3_catch; /* handler data of f and its funclet */
 };
 
-#define FRAME_PROLOG "\x48\x83\xec\x28" /* sub rsp, 40 */
+#define FRAME_PROLOG "\x48\x83\xec\x28"     /* sub rsp, 40 */
 #define FRAME_EPILOG "\x48\x83\xc4\x28\xc3" /* add rsp, 40; ret */
 
 static inline void frame_image_text(struct frame_image *i)
 {
 	struct built_graph *t = &i->t;
 
-	i->f = CODE(t, FRAME_PROLOG       /* 0 */
-		    "\xe8\0\0\0\0\x90"     /* 4 call g; 9 nop */
-		    "\xe8\0\0\0\0\x90"     /* 10 call g; 15 nop */
-		    FRAME_EPILOG           /* 16 */
-		    "\xeb\xf9");           /* 21 jmp epilog */
+	i->f = CODE(t, FRAME_PROLOG    /* 0 */
+		    "\xe8\0\0\0\0\x90" /* 4 call g; 9 nop */
+		    "\xe8\0\0\0\0\x90" /* 10 call g; 15 nop */
+		    FRAME_EPILOG       /* 16 */
+		    "\xeb\xf9");       /* 21 jmp epilog */
 	i->resume3 = rva_add(i->f, 21);
 	i->catch3 = CODE(t, FRAME_PROLOG "\x48\x8d\x05\0\0\0\0" /* lea rax, [resume3] */
 			 FRAME_EPILOG);
 	i->cleanup = CODE(t, "\x31\xc0\xc3");
 	i->handler3 = CODE(t, "\x31\xc0\xc3");
-	i->h = CODE(t, FRAME_PROLOG "\xe8\0\0\0\0\x90"   /* 4 call g; 9 nop */
-		    FRAME_EPILOG                          /* 10 */
-		    "\xeb\xf9"                            /* 15 jmp epilog */
-		    "\xeb\xf7");                          /* 17 jmp epilog */
+	i->h = CODE(t, FRAME_PROLOG "\xe8\0\0\0\0\x90" /* 4 call g; 9 nop */
+		    FRAME_EPILOG                       /* 10 */
+				    "\xeb\xf9"         /* 15 jmp epilog */
+				    "\xeb\xf7");       /* 17 jmp epilog */
 	i->resume4 = rva_add(i->h, 15);
 	i->resume4b = rva_add(i->h, 17);
 	i->catch4 = CODE(t, FRAME_PROLOG "\x31\xc0" FRAME_EPILOG);
@@ -114,16 +115,16 @@ static inline void frame_image_info4(struct frame_image *i)
 
 	i->unwinds4 = PUT(i, "\x04\x0e"); /* 2 states; 0: next is 1 byte back, a funclet */
 	frame_image_rva(i, i->cleanup);
-	PUT(i, "\x30");                    /* 1: next is 6 bytes back, nothing */
+	PUT(i, "\x30");                       /* 1: next is 6 bytes back, nothing */
 	i->catches4 = PUT(i, "\x04\x11\x80"); /* 2; adjectives, a relative continuation */
 	frame_image_rva(i, i->catch4);
-	PUT(i, "\x1e\x18");                /* 15; an absolute continuation */
+	PUT(i, "\x1e\x18"); /* 15; an absolute continuation */
 	frame_image_rva(i, i->catch4);
 	i->continuation4 = frame_image_rva(i, i->resume4b);
 	i->tries4 = PUT(i, "\x02\x00\x00\x02"); /* 1: states 0 to 0, catches to 1 */
 	frame_image_rva(i, i->catches4);
 	i->states4 = PUT(i, "\x04\x12\x02\x0c\x00"); /* 2: 9 is 0; 15 is -1 */
-	states_catch = PUT(i, "\x02\x00\x04");        /* 1: 0 is 1 */
+	states_catch = PUT(i, "\x02\x00\x04");       /* 1: 0 is 1 */
 	i->info4 = PUT(i, "\x38");
 	frame_image_rva(i, i->unwinds4);
 	frame_image_rva(i, i->tries4);
@@ -145,7 +146,8 @@ static inline struct rva frame_image_handled(struct frame_image *i, struct rva f
 					     uint32_t size, struct rva handler,
 					     uint32_t word)
 {
-	struct rva info = (image_builder_align(&i->t.b, 4), PUT(i, "\x19\x04\x01\x00\x04\x42\0\0"));
+	struct rva info =
+		(image_builder_align(&i->t.b, 4), PUT(i, "\x19\x04\x01\x00\x04\x42\0\0"));
 
 	frame_image_rva(i, handler);
 	image_builder_u32(&i->t.b, word);
@@ -175,8 +177,8 @@ static inline void frame_image_make(struct frame_image *i)
 	frame_image_handled(i, i->first, 9, i->handler4, separated.v);
 	frame_image_handled(i, i->second, 10, i->handler4, separated.v);
 	built_graph_row(&i->t, i->handler4, 3);
-	i->labels = frame_image_handled(i, i->labelled, 10, i->handler_asm,
-					i->labelled.v + 4);
+	i->labels =
+		frame_image_handled(i, i->labelled, 10, i->handler_asm, i->labelled.v + 4);
 	frame_image_rva(i, rva_add(i->labelled, 10)); /* its end */
 	image_builder_u32(&i->t.b, 0x28);
 	built_graph_row(&i->t, i->handler_asm, 3);

@@ -66,7 +66,8 @@ static void test_frame3(void **unused)
 	assert_int_equal(i.t.graph.state_maps.data[0].rva.v, i.states3.v);
 	assert_int_equal(i.t.graph.state_maps.data[0].count, 4);
 	/* Function and funclet may move apart. */
-	assert_ptr_not_equal(built_graph_block(&i.t, i.f), built_graph_block(&i.t, i.catch3));
+	assert_ptr_not_equal(built_graph_block(&i.t, i.f),
+			     built_graph_block(&i.t, i.catch3));
 	built_graph_release(&i.t);
 }
 
@@ -109,12 +110,12 @@ static void test_odd_frame3(void **unused)
 	const struct {
 		uint32_t field, value;
 	} faults[] = {
-		{0, 0x19930523},  /* an unknown magic number */
-		{4, 0x10000000},  /* more states than the file holds */
-		{4, 1},           /* a try block with states that are not */
-		{12, 0x1000000},  /* more try blocks than the file holds */
-		{20, 0x1000000},  /* more rows of the state map */
-		{36, 8},          /* an unknown flag */
+		{0, 0x19930523}, /* an unknown magic number */
+		{4, 0x10000000}, /* more states than the file holds */
+		{4, 1},          /* a try block with states that are not */
+		{12, 0x1000000}, /* more try blocks than the file holds */
+		{20, 0x1000000}, /* more rows of the state map */
+		{36, 8},         /* an unknown flag */
 	};
 
 	(void)unused;
@@ -161,7 +162,8 @@ static void test_odd_frame4(void **unused)
 	*image_builder_at(&i.t.b, rva_add(i.states4, 3)) = 0x40; /* outside the function */
 	expect_unknown(&i, false);
 	frame_image_make(&i);
-	*image_builder_at(&i.t.b, rva_add(i.catches4, 7)) = 0x40; /* goes on outside of it */
+	*image_builder_at(&i.t.b, rva_add(i.catches4, 7)) =
+		0x40; /* goes on outside of it */
 	expect_unknown(&i, false);
 	frame_image_make(&i); /* a list in the headers */
 	frame_image_set(&i, rva_add(i.info4, 9), 8);
@@ -187,12 +189,12 @@ static void test_long_unwind_map(void **unused)
 	(void)unused;
 	frame_image_make(&i);
 	map = PUT(&i, "\x01\x02"); /* 128 */
-	PUT(&i, "\x12");            /* 0: next is 2 bytes back, with an object */
+	PUT(&i, "\x12");           /* 0: next is 2 bytes back, with an object */
 	frame_image_rva(&i, i.cleanup);
-	PUT(&i, "\x40");            /* the object */
-	PUT(&i, "\x30");            /* 1: the row before, nothing */
+	PUT(&i, "\x40"); /* the object */
+	PUT(&i, "\x30"); /* 1: the row before, nothing */
 	for (int row = 2; row < 128; row++)
-		PUT(&i, "\x08");    /* likewise */
+		PUT(&i, "\x08"); /* likewise */
 	frame_image_set(&i, rva_add(i.info4, 1), map.v);
 	frame_image_set(&i, rva_add(i.info4_catch, 1), map.v);
 	built_graph_discover(&i.t);
@@ -299,9 +301,9 @@ static void test_odd_labels(void **unused)
 	const struct {
 		uint32_t word, value;
 	} faults[] = {
-		{0, 4},            /* no label */
-		{1, 4},            /* only one */
-		{2, 0x1000},       /* a place in another function */
+		{0, 4},      /* no label */
+		{1, 4},      /* only one */
+		{2, 0x1000}, /* a place in another function */
 	};
 
 	(void)unused;

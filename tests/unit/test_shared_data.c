@@ -51,8 +51,9 @@ static void text(struct image_builder *b, struct rva *ret_first)
 	image_builder_section(b, ".text", BUILT_CODE);
 	*ret_first = image_builder_here(b);
 	for (int i = 0; i < ROWS; i++)
-		image_builder_put(b, "\xc3\xcc\xcc\xcc\xcc\xcc\xcc\xcc"
-				     "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc",
+		image_builder_put(b,
+				  "\xc3\xcc\xcc\xcc\xcc\xcc\xcc\xcc"
+				  "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc",
 				  EACH_BYTES);
 }
 
@@ -91,8 +92,8 @@ static void test_lsda(void **unused)
 	struct built_image built;
 	struct graph graph;
 	struct rva first, unwind;
-	uint8_t size[] = {0x80 | (4 * CALL_SITES & 0x7f), 0x80 | (4 * CALL_SITES >> 7 & 0x7f),
-			  4 * CALL_SITES >> 14};
+	uint8_t size[] = {0x80 | (4 * CALL_SITES & 0x7f),
+			  0x80 | (4 * CALL_SITES >> 7 & 0x7f), 4 * CALL_SITES >> 14};
 
 	(void)unused;
 	image_builder_init(&b);

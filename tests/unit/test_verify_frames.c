@@ -132,7 +132,8 @@ static void test_state_map_is_sorted(void **state)
 		for (int k = 1; k < 4; k++)
 			assert_true(load_u32(rows + 8 * k) > load_u32(rows + 8 * k - 8));
 		for (int k = 0; k < 4; k++) {
-			uint32_t ip = load_u32(rows + 8 * k), row = load_u32(rows + 8 * k + 4);
+			uint32_t ip = load_u32(rows + 8 * k),
+				 row = load_u32(rows + 8 * k + 4);
 			uint32_t f = moved(&t, t.i.f).v;
 
 			if (ip == f || ip == f + 15)
@@ -427,14 +428,10 @@ static const struct missed {
 	struct rva (*site)(const struct frame_image *);
 	const char *message;
 } missed[] = {
-	{action3, "action of an unwind map"},
-	{catch3, "funclet of a catch"},
-	{row3, "state of an instruction"},
-	{action4, "action of an unwind map"},
-	{catch4, "funclet of a catch"},
-	{continuation4, "where a catch goes on"},
-	{label, "label for a handler"},
-	{segment4, "begin of a separated segment"},
+	{action3, "action of an unwind map"}, {catch3, "funclet of a catch"},
+	{row3, "state of an instruction"},    {action4, "action of an unwind map"},
+	{catch4, "funclet of a catch"},       {continuation4, "where a catch goes on"},
+	{label, "label for a handler"},       {segment4, "begin of a separated segment"},
 };
 
 /* False when nothing has moved that the field names. */
