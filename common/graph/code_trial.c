@@ -17,7 +17,10 @@
  * Rejected: to take only what is called, or has a row in the function table.  Leaves that
  * only a table of virtual functions leads to have neither.
  *
- * Cost: what passes is decoded twice.  Registers are followed for lea of bare code only.
+ * Cost: what passes is decoded twice.  What fails is tried again in each round, and for
+ * each label in it, so steps are counted: when more were made than there are bytes of
+ * code, nothing more passes (observed: one step for 200 bytes at most).  Registers are
+ * followed for lea of bare code only.
  */
 #include <stdlib.h>
 
@@ -30,7 +33,7 @@ enum {
 };
 
 struct trial {
-	const struct discovery *d;
+	struct discovery *d;
 	const struct code_range *range;
 	uint32_t begin, at;    /* bytes from the range's begin */
 	uint32_t reach;        /* the last place that a branch leads to: trial goes so far */
@@ -109,10 +112,12 @@ static void try_insn(struct trial *t, bool *ret_open)
 
 	if (!insn_decode(range->bytes + t->at, range->size - t->at, &insn) ||
 	    insn.unlikely || !is_free(range, t->at, insn.length) ||
-	    t->starts.len == TRIAL_INSNS || !vec_push(&t->starts, t->at)) {
+	    t->starts.len == TRIAL_INSNS || t->d->trial_steps == 0 ||
+	    !vec_push(&t->starts, t->at)) {
 		t->failed = true;
 		return;
 	}
+	t->d->trial_steps--;
 	note_field(t, &insn);
 	*ret_open = goes_on(&insn);
 	t->at += insn.length;
@@ -154,7 +159,7 @@ static bool all_land(const struct trial *t)
 	return true;
 }
 
-bool code_trial_passes(const struct discovery *d, struct rva label)
+bool code_trial_passes(struct discovery *d, struct rva label)
 {
 	const struct code_range *range = discovery_range(d, label);
 	struct trial t = {.d = d, .range = range, .begin = label.v - range->begin.v};

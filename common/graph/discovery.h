@@ -107,6 +107,7 @@ struct discovery {
 					  * ascending, apart */
 	struct page_index row_index;     /* of the function table's rows, by begin */
 	uint64_t flow_steps;             /* that jump_table.c may still make; 0: too many */
+	uint64_t trial_steps;            /* that code_trial.c may still make */
 	bool out_of_memory;              /* sticky: a push failed */
 };
 
@@ -199,7 +200,7 @@ const struct runtime_function *discovery_table_entry(const struct discovery *d,
 void code_sweep_reached(struct discovery *d);
 
 /* Whether code seems to begin at `label`, in bytes that are unknown still. */
-bool code_trial_passes(const struct discovery *d, struct rva label);
+bool code_trial_passes(struct discovery *d, struct rva label);
 
 /* Whether instructions read or write through the register that the lea at byte `at` of
  * the range sets. */

@@ -21,6 +21,7 @@
 enum {
 	FIND_ROUNDS = 32,
 	FLOW_STEPS = 1 << 18, /* of following values, and for each byte of code: */
+	TRIAL_STEPS = 1 << 14, /* of code that may be none, and one for each byte of code */
 	FLOW_STEPS_PER_BYTE = 8,
 };
 
@@ -162,8 +163,10 @@ static enum status add_ranges(struct discovery *d)
 			return diag_no_memory(d->diag);
 		graph->ranges[graph->range_count++] = range;
 		d->flow_steps += (uint64_t)size * FLOW_STEPS_PER_BYTE;
+		d->trial_steps += size;
 	}
 	d->flow_steps += FLOW_STEPS;
+	d->trial_steps += TRIAL_STEPS;
 	return STATUS_OK;
 }
 

@@ -71,6 +71,7 @@ struct window_search {
 	struct discovery *d;
 	struct referrers *of; /* by function; owned */
 	VEC(struct window) windows;
+	uint32_t relay_words; /* that may still be read for relay descriptors */
 };
 
 /* Fields of tables that describe a function and do not lead to it. */
@@ -230,6 +231,7 @@ struct offset_word {
 struct table_search {
 	struct window *window;
 	const uint8_t *map; /* of the code, from the window's base on */
+	uint64_t followed;  /* index of the first word that no table found took in */
 	struct offset_word recent[STRIDE_MAX];
 };
 
@@ -240,8 +242,8 @@ static bool leads_to_code(const struct discovery *d, struct rva base, uint32_t o
 }
 
 /* Draws all that the table at `words` leads to into the window; `at` and `stride` in
- * words. */
-static void follow_table(const struct discovery *d, struct window *w, const uint8_t *words,
+ * words.  Gives the place of the first word that is none of the table's. */
+static size_t follow_table(const struct discovery *d, struct window *w, const uint8_t *words,
 			 size_t count, size_t at, size_t stride)
 {
 	uint32_t value = load_u32(words + 4 * at);
@@ -250,12 +252,13 @@ static void follow_table(const struct discovery *d, struct window *w, const uint
 		uint32_t next = load_u32(words + 4 * at), function;
 
 		if (next <= value || !leads_to_code(d, w->base, next))
-			return;
+			break;
 		value = next;
 		function = graph_function_at(d->graph, rva_add(w->base, next));
 		if (function != NO_FUNCTION && function >= w->end)
 			w->end = function + 1;
 	}
+	return at;
 }
 
 /* Adds the word `value`, which leads into the window; the distance at which a table
@@ -299,7 +302,7 @@ static void add_relay(struct window_search *s, const uint8_t *descriptor)
 	uint32_t count = behind.v > table.v ? (behind.v - table.v) / 4 : 0;
 	struct window window = {.base = base, .indexed = true, .first = UINT32_MAX};
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && s->relay_words > 0; i++, s->relay_words--) {
 		const uint8_t *word = image_bytes(s->d->image, rva_add(table, 4 * i), 4);
 		uint32_t id = word ? graph_function_at(s->d->graph,
 						       rva_add(base, load_u32(word)))
@@ -318,6 +321,8 @@ static void add_relay(struct window_search *s, const uint8_t *descriptor)
 
 static void find_relays(struct window_search *s)
 {
+	/* All of them, but however many descriptors name the same. */
+	s->relay_words = (uint32_t)(s->d->image->size / 4);
 	for (uint32_t i = 0; i < s->d->image->section_count; i++) {
 		const struct section *section = &s->d->image->sections[i];
 		uint32_t size = section->raw_size < section->virtual_size
@@ -355,10 +360,12 @@ static void search_section(struct window_search *s, const struct section *sectio
 			if ((searches[k].map[value] & CODE_STATE) != CODE_START)
 				continue;
 			stride = add_word(&searches[k], index, value);
-			if (stride == 0)
+			if (stride == 0 || index < searches[k].followed)
 				continue;
 			searches[k].window->indexed = true;
-			follow_table(s->d, searches[k].window, words, size / 4, i, stride);
+			searches[k].followed =
+				section->rva.v / 4 + follow_table(s->d, searches[k].window,
+								  words, size / 4, i, stride);
 		}
 	}
 }

@@ -47,16 +47,18 @@ static bool has_icu_magic(const uint8_t *bytes, uint32_t size, uint32_t at)
 	       load_u16(bytes + at + 2) == ICU_MAGIC;
 }
 
-/* Bytes of the common data at `at` up to its last item's header; 0 when it is none. */
-static uint32_t icu_size(const uint8_t *bytes, uint32_t size, uint32_t at)
+/* Bytes of the common data at `at` up to its last item's header; 0 when it is none.  No
+ * more than `*left` items are looked at, over all that may be such data. */
+static uint32_t icu_size(const uint8_t *bytes, uint32_t size, uint32_t at, uint32_t *left)
 {
 	uint32_t toc = at + load_u16(bytes + at), count, last = 0;
 
 	if (toc > size || size - toc < 4)
 		return 0;
 	count = load_u32(bytes + toc);
-	if (count == 0 || count > (size - toc - 4) / ICU_ITEM_BYTES)
+	if (count == 0 || count > (size - toc - 4) / ICU_ITEM_BYTES || count > *left)
 		return 0;
+	*left -= count;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t item = load_u32(bytes + toc + 4 + ICU_ITEM_BYTES * i + 4);
 
@@ -73,14 +75,14 @@ static void add_icu_data(struct discovery *d, const struct section *section)
 	uint32_t size = section->raw_size < section->virtual_size ? section->raw_size
 								  : section->virtual_size;
 	const uint8_t *bytes = image_bytes(d->image, section->rva, size);
-	uint32_t at = 0;
+	uint32_t at = 0, left = size / ICU_ITEM_BYTES;
 
 	while (bytes && size - at >= ICU_HEADER_MIN) {
 		uint32_t known = 0;
 
 		if (load_u32(bytes + at + ICU_FORMAT_AT) == ICU_COMMON &&
 		    has_icu_magic(bytes, size, at))
-			known = icu_size(bytes, size, at);
+			known = icu_size(bytes, size, at, &left);
 		if (known)
 			table_bytes_keep(d, rva_add(section->rva, at), known);
 		at += known > ICU_ALIGNMENT ? known / ICU_ALIGNMENT * ICU_ALIGNMENT
