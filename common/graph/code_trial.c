@@ -2,9 +2,9 @@
  *
  * The problem.  Between the functions of hand-written assembly stand its constants
  * (OpenSSL: round constants, masks, whole tables of powers), and lea takes their addresses
- * as it takes those of functions.  Compilers of mingw put lists of constructors and descriptors
- * of delayed imports there.  Most bytes decode to something, and what is taken for code is
- * moved with edited fields, and gets a thunk.
+ * as it takes those of functions.  Linkers of mingw put lists of constructors and
+ * descriptors of delayed imports there.  Most bytes decode to something, and what is
+ * taken for code is moved with edited fields, and gets a thunk.
  *
  * The way.  Two questions.  Do the instructions behind the lea read or write through the
  * register (address_is_read)?  Then it is data whatever it looks like.  And does a trial
@@ -36,7 +36,7 @@ struct trial {
 	struct discovery *d;
 	const struct code_range *range;
 	uint32_t begin, at;    /* bytes from the range's begin */
-	uint32_t reach;        /* the last place that a branch leads to: trial goes so far */
+	uint32_t reach;        /* the last place that a branch leads to: it goes so far */
 	VEC(uint32_t) starts;  /* of instructions, ascending */
 	VEC(uint32_t) targets; /* of branches into unknown bytes */
 	bool failed;

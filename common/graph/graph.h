@@ -173,8 +173,8 @@ struct graph {
 	VEC(struct handler_use) handlers;    /* by handler, users of the same data together */
 	struct page_index function_index; /* by begin; empty in a graph that discovery has
 					   * not made */
-	uint32_t *hidden_words; /* by section: words in it that equal the RVA of a function's
-				 * start and are not explained; in the image's arena */
+	uint32_t *hidden_words; /* by section: words in it that may name a function's start
+				 * and are not explained; in the image's arena */
 	uint32_t decoded; /* instructions, for statistics */
 	struct rva behind; /* the lowest address that code or a table refers to behind where
 			    * one more section would begin; 0 when there is none */

@@ -243,8 +243,8 @@ static bool leads_to_code(const struct discovery *d, struct rva base, uint32_t o
 
 /* Draws all that the table at `words` leads to into the window; `at` and `stride` in
  * words.  Gives the place of the first word that is none of the table's. */
-static size_t follow_table(const struct discovery *d, struct window *w, const uint8_t *words,
-			 size_t count, size_t at, size_t stride)
+static size_t follow_table(const struct discovery *d, struct window *w,
+			   const uint8_t *words, size_t count, size_t at, size_t stride)
 {
 	uint32_t value = load_u32(words + 4 * at);
 
@@ -356,6 +356,7 @@ static void search_section(struct window_search *s, const struct section *sectio
 		for (uint32_t k = 0; k < count && value < searches[k].window->size; k++) {
 			uint64_t index = section->rva.v / 4 + i;
 			uint32_t stride;
+			size_t end;
 
 			if ((searches[k].map[value] & CODE_STATE) != CODE_START)
 				continue;
@@ -363,9 +364,9 @@ static void search_section(struct window_search *s, const struct section *sectio
 			if (stride == 0 || index < searches[k].followed)
 				continue;
 			searches[k].window->indexed = true;
-			searches[k].followed =
-				section->rva.v / 4 + follow_table(s->d, searches[k].window,
-								  words, size / 4, i, stride);
+			end = follow_table(s->d, searches[k].window, words, size / 4, i,
+					   stride);
+			searches[k].followed = section->rva.v / 4 + end;
 		}
 	}
 }
