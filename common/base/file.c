@@ -43,6 +43,20 @@ void mapped_file_close(struct mapped_file *file)
 	memset(file, 0, sizeof(*file));
 }
 
+void mapped_file_forget(const struct mapped_file *file, size_t begin, size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), end;
+
+	if (!file->data || begin >= file->size)
+		return;
+	end = size < file->size - begin ? begin + size : file->size;
+	begin = (begin + page - 1) / page * page;
+	end = end == file->size ? end : end / page * page;
+	/* A request that is denied costs nothing but memory. */
+	if (begin < end)
+		madvise((void *)(file->data + begin), end - begin, MADV_DONTNEED);
+}
+
 /* The folder that holds what `path` names. */
 static bool stat_folder(const char *path, struct stat *ret_folder)
 {

@@ -24,6 +24,10 @@ struct mapped_file {
 enum status mapped_file_open(struct mapped_file *file, const char *path, struct diag *diag);
 void mapped_file_close(struct mapped_file *file);
 
+/* Gives the pages of `size` bytes from `begin` on back to the page cache: they stand for
+ * memory of ours no longer, and come back when they are read. */
+void mapped_file_forget(const struct mapped_file *file, size_t begin, size_t size);
+
 /* Whether two paths lead to one place: to the same file, or to the same name in the
  * same folder when there is no file yet.  NULL leads nowhere. */
 bool paths_meet(const char *a, const char *b);

@@ -490,7 +490,7 @@ static uint32_t checksum(const uint8_t *bytes, size_t size)
 	return (uint32_t)sum + (uint32_t)size;
 }
 
-/* What is edited, or else the original's. */
+/* What is edited, or else the original's, of which little is read after that. */
 static void write_data(const struct image_file *file, const struct file_plan *plan,
 		       uint8_t *bytes)
 {
@@ -507,10 +507,13 @@ static void write_data(const struct image_file *file, const struct file_plan *pl
 		       section->data_size);
 		memset(bytes + plan->raw[i] + section->data_size, 0,
 		       padded - section->data_size);
+		mapped_file_forget(&file->source->file, section->old_raw.v,
+				   section->data_size);
 	}
 	memcpy(bytes + plan->overlay,
 	       file->overlay_edited ? file->overlay : source + file->overlay_off.v,
 	       file->overlay_size);
+	mapped_file_forget(&file->source->file, file->overlay_off.v, file->overlay_size);
 }
 
 /* Memory that is written whole, from begin to end: huge pages spare a large output

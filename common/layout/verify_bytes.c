@@ -145,6 +145,7 @@ static enum status compare_sections(struct verifier *v)
 			if (status != STATUS_OK)
 				return status;
 		}
+		mapped_file_forget(&v->old_image->file, section->raw.v, section->raw_size);
 	}
 	return STATUS_OK;
 }

@@ -297,10 +297,35 @@ static void paths_that_lead_to_one_place(void **state)
 	assert_false(paths_meet(NULL, NULL));
 }
 
+/* What was forgotten is read again, whatever part of the file it is. */
+static void forgotten_pages_come_back(void **state)
+{
+	enum { SIZE = 5 * 4096 + 100 };
+	const char *path = "forgotten.bin";
+	static uint8_t bytes[SIZE];
+	struct mapped_file file;
+
+	(void)state;
+	for (size_t i = 0; i < SIZE; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	assert_int_equal(file_write(path, bytes, SIZE, true, NULL), STATUS_OK);
+	assert_int_equal(mapped_file_open(&file, path, NULL), STATUS_OK);
+	for (size_t begin = 0; begin < SIZE + 4096; begin += 1000)
+		for (size_t size = 0; size < SIZE + 4096; size += 3000) {
+			mapped_file_forget(&file, begin, size);
+			assert_memory_equal(file.data, bytes, SIZE);
+		}
+	mapped_file_forget(&file, 0, SIZE_MAX);
+	assert_memory_equal(file.data, bytes, SIZE);
+	mapped_file_close(&file);
+	mapped_file_forget(&file, 0, SIZE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		in_folder(maps_whole_files),
+		in_folder(forgotten_pages_come_back),
 		in_folder(an_empty_file_is_no_failure),
 		in_folder(names_what_it_cannot_map),
 		in_folder(a_new_file_appears_whole_at_commit),
