@@ -9,7 +9,7 @@
  *
  * It is a short way and no second decoder: the tables hold the opcodes that are valid with
  * every operand that their row allows, under the prefixes that their row allows.
- * Everything else, such as segment overrides, locks, x87, VEX and whatever is rare, is left
+ * Everything else, such as segment overrides, locks, x87, EVEX and whatever is rare, is left
  * to Zydis, and so is the judgement that bytes are no instruction.  A test holds each
  * row against Zydis, with every ModRM byte, prefix and REX byte.
  */
@@ -43,6 +43,7 @@ enum {
 				* opcode is mov's */
 	PLAIN = 1 << 15, /* not under REX */
 	FLOW_SHIFT = 16, /* enum insn_flow, 3 bits */
+	NO_VVVV = 1 << 19, /* VEX.vvvv names no register: it must be 1111 */
 	GROUP_SHIFT = 20, /* 1 + index into groups: the rest is in its row */
 };
 
@@ -52,6 +53,8 @@ enum {
 
 enum {
 	LONGEST = 16, /* bytes that may be looked at */
+	VEX_2 = 0xc5,
+	VEX_3 = 0xc4,
 	OPCODE_MOV_LOAD = 0x8b,
 	OPCODE_LEA = 0x8d,
 	GROUP_ARITHMETIC_Z = 0,
@@ -182,6 +185,63 @@ __extension__ static const uint32_t two_byte[256] = {
 	[0xf8 ... 0xfe] = SIZED | MODRM,
 };
 
+/* Opcodes behind a VEX prefix, by map; the prefixes are what VEX.pp stands for.  Vector
+ * length and VEX.W may be anything. */
+__extension__ static const uint32_t vex_rows[3][256] = {
+	{
+		[0x10 ... 0x11] = REPEATED | MODRM | NO_VVVV, /* vmovups and its like */
+		[0x12] = PF3 | PF2 | MODRM | NO_VVVV,
+		[0x14 ... 0x15] = SIZED | MODRM,
+		[0x16] = PF3 | MODRM | NO_VVVV,
+		[0x28 ... 0x29] = SIZED | MODRM | NO_VVVV, /* vmovaps */
+		[0x2a] = PF3 | PF2 | MODRM,
+		[0x2c ... 0x2d] = PF3 | PF2 | MODRM | NO_VVVV,
+		[0x2e ... 0x2f] = SIZED | MODRM | NO_VVVV,
+		[0x51] = REPEATED | MODRM | NO_VVVV,
+		[0x54 ... 0x57] = SIZED | MODRM,
+		[0x58 ... 0x59] = REPEATED | MODRM,
+		[0x5a] = REPEATED | MODRM | NO_VVVV,
+		[0x5b] = P | P66 | PF3 | MODRM | NO_VVVV,
+		[0x5c ... 0x5f] = REPEATED | MODRM,
+		[0x60 ... 0x6d] = P66 | MODRM,
+		[0x6f] = P66 | PF3 | MODRM | NO_VVVV,
+		[0x70] = P66 | PF3 | PF2 | MODRM | IMM_8 | NO_VVVV,
+		[0x74 ... 0x76] = P66 | MODRM,
+		[0x77] = P | NO_VVVV, /* vzeroupper */
+		[0x7c ... 0x7d] = P66 | PF2 | MODRM,
+		[0x7f] = P66 | PF3 | MODRM | NO_VVVV,
+		[0xc2] = REPEATED | MODRM | IMM_8,
+		[0xc6] = SIZED | MODRM | IMM_8,
+		[0xd0] = P66 | PF2 | MODRM,
+		[0xd1 ... 0xd5] = P66 | MODRM,
+		[0xd8 ... 0xe5] = P66 | MODRM,
+		[0xe6] = P66 | PF3 | PF2 | MODRM | NO_VVVV,
+		[0xe8 ... 0xef] = P66 | MODRM,
+		[0xf1 ... 0xf6] = P66 | MODRM,
+		[0xf8 ... 0xfe] = P66 | MODRM,
+	},
+	{
+		[0x00 ... 0x0b] = P66 | MODRM,
+		[0x17] = P66 | MODRM | NO_VVVV,
+		[0x1c ... 0x1e] = P66 | MODRM | NO_VVVV,
+		[0x20 ... 0x25] = P66 | MODRM | NO_VVVV,
+		[0x28 ... 0x29] = P66 | MODRM,
+		[0x2b] = P66 | MODRM,
+		[0x30 ... 0x35] = P66 | MODRM | NO_VVVV,
+		[0x37 ... 0x40] = P66 | MODRM,
+		[0x45] = P66 | MODRM,
+		[0x47] = P66 | MODRM,
+		[0x96 ... 0x9f] = P66 | MODRM, /* vfmadd132ps and its like */
+		[0xa6 ... 0xaf] = P66 | MODRM,
+		[0xb6 ... 0xbf] = P66 | MODRM,
+	},
+	{
+		[0x08 ... 0x09] = P66 | MODRM | IMM_8 | NO_VVVV,
+		[0x0a ... 0x0f] = P66 | MODRM | IMM_8,
+		[0x42] = P66 | MODRM | IMM_8,
+	},
+};
+
 /* What an opcode means by bits 3 to 5 of its ModRM byte; 0: left to Zydis. */
 static const uint32_t groups[][8] = {
 	[GROUP_ARITHMETIC_Z] = {
@@ -205,12 +265,32 @@ static const uint32_t groups[][8] = {
 	[GROUP_MOVE_Z] = {SIZED | IMM_Z | PASSED_ON},
 };
 
+/* VEX prefix and opcode (Intel SDM volume 2, 2.3.5); false when the maps do not have
+ * them. */
+static inline bool take_vex(struct opcode_parts *p)
+{
+	bool three = p->bytes[0] == VEX_3;
+	uint8_t map = three ? p->bytes[1] & 0x1f : 1, last = p->bytes[three ? 2 : 1];
+	uint8_t under = 1 << (last & 3);
+
+	if (map < 1 || map > 3)
+		return false;
+	p->vex = true;
+	p->at = three ? 3 : 2;
+	p->opcode = p->bytes[p->at++];
+	p->modrm = p->bytes[p->at];
+	p->row = vex_rows[map - 1][p->opcode];
+	return (p->row & under) && (!(p->row & NO_VVVV) || (last & 0x78) == 0x78);
+}
+
 /* Prefixes and opcode; false when the maps do not have them. */
 static inline bool take_opcode(struct opcode_parts *p)
 {
 	uint8_t byte = p->bytes[0], under = P;
 	uint32_t row;
 
+	if (byte == VEX_2 || byte == VEX_3)
+		return take_vex(p);
 	if (byte == PREFIX_SIZE || byte == 0xf3 || byte == 0xf2) {
 		under = byte == PREFIX_SIZE ? P66 : byte == 0xf3 ? PF3 : PF2;
 		p->prefix = byte;
@@ -239,7 +319,7 @@ static inline bool take_opcode(struct opcode_parts *p)
 
 static bool is_opcode(const struct opcode_parts *p, uint8_t opcode)
 {
-	return p->opcode == opcode && !p->two_bytes;
+	return p->opcode == opcode && !p->two_bytes && !p->vex;
 }
 
 /* ModRM, SIB and displacement (Intel SDM volume 2, tables 2-2 and 2-3). */

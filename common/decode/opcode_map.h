@@ -15,6 +15,7 @@ struct opcode_parts {
 	uint8_t prefix;        /* the one legacy prefix, 0: none */
 	uint8_t rex;           /* 0: none */
 	bool two_bytes;        /* 0F stands before the opcode */
+	bool vex;              /* it has a VEX prefix, and neither of the others */
 	uint8_t opcode, modrm, sib;
 	uint8_t immediate_size;
 	int32_t displacement;

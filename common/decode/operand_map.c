@@ -330,6 +330,8 @@ bool operand_map_describe(const uint8_t *bytes, size_t size, struct insn *ret_in
 	if (!opcode_map_take(bytes, size, &p, ret_insn))
 		return false;
 	form = form_of(&p);
+	if (p.vex)
+		return false;
 	if (!(form.flags & KNOWN) || (p.prefix && p.prefix != PREFIX_SIZE) ||
 	    ((form.flags & (QUAD | SOURCE_DOUBLE)) && p.prefix) ||
 	    ((form.flags & WIDE) && !(p.rex & REX_W)))

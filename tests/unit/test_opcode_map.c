@@ -136,6 +136,39 @@ static uint32_t try_map(bool two_bytes)
 	return mapped;
 }
 
+/* One map of VEX, with all forms of its last byte that matter: VEX.W, vvvv, L, pp. */
+static uint32_t try_vex_map(uint8_t map)
+{
+	static const uint8_t vvvvs[] = {0x78, 0x70, 0x38, 0x00};
+	uint8_t bytes[BYTES];
+	uint32_t mapped = 0;
+
+	for (unsigned form = 0; form < 16 * sizeof(vvvvs); form++)
+		for (unsigned opcode = 0; opcode < 256; opcode++) {
+			uint8_t w = form & 8 ? 0x80 : 0;
+
+			bytes[0] = 0xc4;
+			bytes[1] = (uint8_t)(map | (opcode * 0x60 & 0xe0));
+			bytes[2] = (uint8_t)(w | vvvvs[form / 16] | (form & 7));
+			bytes[3] = (uint8_t)opcode;
+			mapped += try_operands(bytes, 4);
+			if (map != 1 || w)
+				continue;
+			bytes[0] = 0xc5;
+			bytes[1] = bytes[2] | (opcode & 1 ? 0x80 : 0);
+			bytes[2] = (uint8_t)opcode;
+			mapped += try_operands(bytes, 3);
+		}
+	return mapped;
+}
+
+static void test_vex_too(void **state)
+{
+	(void)state;
+	for (uint8_t map = 0; map < 32; map++)
+		assert_true((try_vex_map(map) > 10000) == (map >= 1 && map <= 3));
+}
+
 static void test_says_what_zydis_says(void **state)
 {
 	(void)state;
@@ -192,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_says_what_zydis_says),
+		cmocka_unit_test(test_vex_too),
 		cmocka_unit_test(test_needs_all_bytes),
 		cmocka_unit_test(test_holds_the_usual),
 	};
