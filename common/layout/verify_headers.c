@@ -111,7 +111,9 @@ static enum status check_sum(struct heads *h, uint32_t offset, uint32_t flag,
 			     const char *name)
 {
 	uint32_t at = h->old_head->optional.v + offset;
-	uint64_t expected = load_u32(h->expected + at) + added_sizes(h->v, flag);
+	/* Nothing goes by these fields, so they may hold anything before. */
+	uint32_t expected =
+		(uint32_t)(load_u32(h->expected + at) + added_sizes(h->v, flag));
 
 	if (load_u32(h->found + at) != expected)
 		return fail_field(h, at, expected, load_u32(h->found + at), name);

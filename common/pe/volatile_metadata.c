@@ -37,17 +37,29 @@ static enum status read_table(const struct image *image, const uint8_t *p, uint3
 	return STATUS_OK;
 }
 
+struct rva volatile_access(const struct image *image,
+			   const struct volatile_metadata *metadata, uint32_t index)
+{
+	struct rva site = rva_add(metadata->accesses, index * VOLATILE_ACCESS_BYTES);
+
+	return rva_of(load_u32(image_bytes(image, site, VOLATILE_ACCESS_BYTES)));
+}
+
 static enum status check_accesses(const struct image *image,
 				  const struct volatile_metadata *metadata,
 				  struct diag *diag)
 {
-	const uint8_t *row = image_bytes(image, metadata->accesses,
-					 metadata->access_count * VOLATILE_ACCESS_BYTES);
+	uint32_t last = 0;
 
-	for (uint32_t i = 1; i < metadata->access_count; i++, row += VOLATILE_ACCESS_BYTES)
-		if (load_u32(row) > load_u32(row + VOLATILE_ACCESS_BYTES))
+	for (uint32_t i = 0; i < metadata->access_count; i++) {
+		struct rva access = volatile_access(image, metadata, i);
+
+		if (access.v < last || !image_section_at(image, access))
 			return diag_fail_at(diag, STATUS_MALFORMED, metadata->accesses,
-					    "the volatile accesses do not ascend");
+					    "the volatile accesses do not ascend, or leave "
+					    "the sections");
+		last = access.v;
+	}
 	return STATUS_OK;
 }
 
@@ -69,14 +81,6 @@ static enum status check_ranges(const struct image *image,
 		last = end;
 	}
 	return STATUS_OK;
-}
-
-struct rva volatile_access(const struct image *image,
-			   const struct volatile_metadata *metadata, uint32_t index)
-{
-	struct rva site = rva_add(metadata->accesses, index * VOLATILE_ACCESS_BYTES);
-
-	return rva_of(load_u32(image_bytes(image, site, VOLATILE_ACCESS_BYTES)));
 }
 
 void volatile_range(const struct image *image, const struct volatile_metadata *metadata,

@@ -27,8 +27,8 @@ struct rva volatile_access(const struct image *image,
 void volatile_range(const struct image *image, const struct volatile_metadata *metadata,
 		    uint32_t index, struct rva *ret_begin, struct rva *ret_end);
 
-/* MALFORMED when a table leaves the file's data or does not ascend; UNSUPPORTED when
- * the structure is of a form that is not known. */
+/* MALFORMED when a table leaves the file's data or does not ascend, or an access stands
+ * in no section; UNSUPPORTED when the structure is of a form that is not known. */
 enum status volatile_metadata_read(const struct image *image,
 				   const struct load_config *config,
 				   struct volatile_metadata *ret_metadata,

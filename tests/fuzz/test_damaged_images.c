@@ -350,6 +350,16 @@ static void entry_in_padding(struct full_image *f)
 	store_u32(f->bytes + BUILT_OPTIONAL + 16, f->padding.v + 1);
 }
 
+static void code_of_nearly_4_gib(struct full_image *f)
+{
+	store_u32(f->bytes + BUILT_OPTIONAL + 4, 0xfffffff8);
+}
+
+static void volatile_access_behind_sections(struct full_image *f)
+{
+	store_u32(at(f, rva_add(f->accesses, 4 * (FULL_ACCESS_COUNT - 1))), 0x4775);
+}
+
 static void scope_table_without_end(struct full_image *f)
 {
 	store_u32(at(f, f->scope), 0x0fffffff);
@@ -415,6 +425,9 @@ static const struct damage damages[] = {
 	{"an import's name in the headers", import_name_in_headers, STATUS_MALFORMED,
 	 STATUS_OK},
 	{"an entry point in padding", entry_in_padding, STATUS_OK, STATUS_OK},
+	{"code of nearly 4 GiB", code_of_nearly_4_gib, STATUS_OK, STATUS_OK},
+	{"a volatile access behind all sections", volatile_access_behind_sections,
+	 STATUS_MALFORMED, STATUS_OK},
 	{"a scope table without end", scope_table_without_end, STATUS_OK, STATUS_OK},
 };
 

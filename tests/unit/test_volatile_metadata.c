@@ -110,6 +110,7 @@ static void bad_tables_are_refused(void **state)
 	refused(20, 12, STATUS_MALFORMED);
 	refused(20, 0xfffffff8, STATUS_MALFORMED);
 	refused(28, 0x100f, STATUS_MALFORMED);     /* an access before the first */
+	refused(32, 0x2000, STATUS_MALFORMED);     /* in no section */
 	refused(40, 0x21, STATUS_MALFORMED);       /* ranges that overlap */
 	refused(44, 0x1000, STATUS_MALFORMED);     /* the second before the first */
 	refused(48, 0xfffffff0, STATUS_MALFORMED); /* behind the image */
