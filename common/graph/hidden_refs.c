@@ -12,6 +12,10 @@
  * observed in node.exe 18, words anywhere name 10,001 functions, seven times as many as
  * aligned ones and a tenth of all.  Words relative to themselves or to a table name 49 more
  * in it, and none to five in others.
+ *
+ * Sections with data of exception handlers that are not understood are looked at byte by
+ * byte all the same: such data may be packed, as FuncInfo4 is (observed: link 14.51), and
+ * name any function by its RVA.
  */
 #include <string.h>
 
@@ -60,17 +64,37 @@ static struct rva label_before(const struct discovery *d, struct rva site, uint3
 	return *at ? labels[*at - 1] : site;
 }
 
-/* The start of a function that the word at `site` may name, in one of the ways in which
- * programs keep places: as an RVA, by the distance from the word itself, or from the begin
- * of its table.  False when it names none. */
-static bool names_start(const struct discovery *d, struct rva site, uint32_t word,
-			struct rva table, struct rva *ret_start)
-{
-	const uint32_t values[] = {word, site.v + word, table.v + word};
+/* The ways in which programs keep places in a word: as an RVA, by the distance from the
+ * word itself, from the begin of its table. */
+enum { WAYS = 3 };
 
-	for (unsigned i = 0; i < 3; i++) {
-		*ret_start = rva_of(values[i]);
+static bool names_start(const struct discovery *d, const uint32_t *values, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
 		if (starts_function(d, values[i]))
+			return true;
+	return false;
+}
+
+static void doubt_starts(struct discovery *d, const uint32_t *values, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (starts_function(d, values[i]))
+			discovery_doubt(d, rva_of(values[i]), PIN_HIDDEN_REFERENCE);
+}
+
+/* Whether data of a handler that is not understood begins there, or is led to by its
+ * first word. */
+static bool may_be_packed(const struct discovery *d, const struct section *section)
+{
+	for (uint32_t i = 0; i < d->graph->handlers.len; i++) {
+		const struct handler_use *use = &d->graph->handlers.data[i];
+		const uint8_t *word = image_bytes(d->image, use->data, 4);
+
+		if (use->form == HANDLER_UNKNOWN &&
+		    (rva_in(use->data, section->rva, section->virtual_size) ||
+		     (word && rva_in(rva_of(load_u32(word)), section->rva,
+				     section->virtual_size))))
 			return true;
 	}
 	return false;
@@ -85,19 +109,23 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 	uint32_t at = graph_ref_from(d->graph, section->rva), caught = 0;
 	uint32_t label = rvas_first_from(d->data_labels.data, d->data_labels.len,
 					 section->rva);
+	uint32_t step = may_be_packed(d, section) ? 1 : 4;
 
 	/* A reference may begin before the section only if it is malformed. */
-	for (uint32_t i = 0; bytes && i + 4 <= size; i += 4) {
+	for (uint32_t i = 0; bytes && i + 4 <= size; i += step) {
+		struct rva site = rva_add(section->rva, i);
 		uint32_t word = load_u32(bytes + i);
-		struct rva site = rva_add(section->rva, i), table, start;
+		unsigned ways = i % 4 ? 1 : WAYS;
 
 		if (word == 0)
 			continue; /* most are */
-		table = label_before(d, site, &label);
-		if (!names_start(d, site, word, table, &start) ||
-		    explained(d->graph, site, &at) || table_bytes_are_known(d, site, 4))
+		const uint32_t values[WAYS] = {word, site.v + word,
+					       label_before(d, site, &label).v + word};
+
+		if (!names_start(d, values, ways) || explained(d->graph, site, &at) ||
+		    table_bytes_are_known(d, site, 4))
 			continue;
-		discovery_doubt(d, start, PIN_HIDDEN_REFERENCE);
+		doubt_starts(d, values, ways);
 		caught++;
 	}
 	return caught;

@@ -179,6 +179,22 @@ static void test_odd_frame4(void **unused)
 	expect_unknown(&i, false);
 }
 
+/* What names functions in data that is not understood need not stand at a multiple of
+ * four, and what it names need not be a user's. */
+static void test_packed_word_of_odd_data(void **unused)
+{
+	struct frame_image i;
+
+	(void)unused;
+	frame_image_make(&i);
+	assert_int_not_equal((i.unwinds4.v + 2) % 4, 0);
+	*image_builder_at(&i.t.b, i.info4) |= 0x80; /* a flag that is not */
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.h) & PIN(UNKNOWN_HANDLER));
+	assert_true(PINS(&i.t, i.cleanup) & PIN(HIDDEN_REFERENCE));
+	built_graph_release(&i.t);
+}
+
 /* A count of 128 and more has two bytes, and so state -1 is two bytes before the rows
  * (observed: DuckDB's DLL, link 14.51). */
 static void test_long_unwind_map(void **unused)
@@ -348,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_frame4),
 		cmocka_unit_test(test_odd_frame3),
 		cmocka_unit_test(test_odd_frame4),
+		cmocka_unit_test(test_packed_word_of_odd_data),
 		cmocka_unit_test(test_long_unwind_map),
 		cmocka_unit_test(test_unit_without_a_row),
 		cmocka_unit_test(test_row_behind_a_unit),
