@@ -128,8 +128,15 @@ static enum status check_image(struct instrument *in, struct diag *diag)
 	return status;
 }
 
-/* What the database keeps of each function; names of pin reasons live in `arena`.
- * Bytes that are not understood are no function. */
+/* Whether control can come to its first byte.  A row of the function table may hold a jump
+ * table and nothing else: a breakpoint there would change where the jump leads. */
+static bool is_code(const struct graph *graph, const struct function *function)
+{
+	return function->kind != FUNCTION_BYTES &&
+	       (graph_code_state(graph, function->begin) & CODE_STATE) == CODE_START;
+}
+
+/* What the database keeps of each function; names of pin reasons live in `arena`. */
 static struct db_function *list_functions(const struct instrument *in, struct arena *arena,
 					  uint32_t *ret_count)
 {
@@ -143,7 +150,7 @@ static struct db_function *list_functions(const struct instrument *in, struct ar
 		struct db_function *row = &functions[count];
 		char pins[256];
 
-		if (f->kind == FUNCTION_BYTES)
+		if (!is_code(graph, f))
 			continue;
 		count++;
 		pin_names(graph, i, pins, sizeof(pins));

@@ -352,6 +352,11 @@ def sections(data):
         yield rva, virtual_size, raw, raw_size, *struct.unpack_from("<I", data, at + 36)
 
 
+def file_offset(data, rva):
+    return next(raw + rva - begin for begin, _, raw, raw_size, _ in sections(data)
+                if begin <= rva < begin + raw_size)
+
+
 def code_ranges(data):
     """File ranges of an image's sections that hold code."""
     return [(raw, raw + min(virtual_size, raw_size))

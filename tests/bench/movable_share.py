@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""How much of each real image may move, and why the rest may not.
+
+    movable_share.py [NAME...] [--pairs N]
+
+For each image: its functions and code bytes, the shares that may move, and pinned functions
+and bytes by reason.  For the largest one (DuckDB's DLL, 25 MB of code) also what discovery
+and the relink cost, as transform_cost.py measures it.  Names are those of corpus.py.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "corpus"))
+
+import corpus  # noqa: E402
+import paired  # noqa: E402
+import transform_cost  # noqa: E402
+
+PTY = "node-pty/prebuilds/win32-x64"
+IMAGES = ["7za.exe", "rollup.node", "lightningcss.node", "swc.node", "duckdb.dll", "duckdb.node",
+          f"{PTY}/conpty.node", f"{PTY}/conpty_console_list.node", f"{PTY}/pty.node",
+          f"{PTY}/winpty.dll", f"{PTY}/winpty-agent.exe", f"{PTY}/conpty/conpty.dll",
+          f"{PTY}/conpty/OpenConsole.exe", "node-18.exe", "node-20.exe", "node-22.exe",
+          "wine/kernelbase.dll", "wine/user32.dll", "wine/ole32.dll", "wine/msvcrt.dll",
+          "sqlite-gcc", "sqlite-clang", "libstdc++-6.dll", "libgfortran-5.dll", "zlib1.dll"]
+LARGEST = "duckdb.dll"
+COLUMNS = [("what", "image", 24), ("functions", "functions", 9), ("functions_share", "", 8),
+           ("bytes", "bytes", 10), ("bytes_share", "", 8),
+           ("pins", "  pinned: functions/bytes", 0)]
+
+
+def row(name):
+    done = subprocess.run([transform_cost.REORDER, corpus.path_of(name), "--dry-run", "--json",
+                           "--order", "original", "--quiet"], capture_output=True)
+    if done.returncode:
+        raise paired.Failure(f"{name}: {done.stderr.decode()}")
+    image = json.loads(done.stdout)["image"]
+    pins = ", ".join(f"{pin['reason']} {pin['functions']}/{pin['bytes']}"
+                     for pin in image["pins"])
+    return {"what": name.rsplit("/", 1)[-1], "functions": image["functions"],
+            "functions_share": f"{image['movable_functions'] / image['functions']:.2%}",
+            "bytes": image["bytes"],
+            "bytes_share": f"{image['movable_bytes'] / image['bytes']:.2%}",
+            "pins": f"  {pins}"}
+
+
+def benchmark(arguments):
+    report = paired.Report("movable_share", COLUMNS)
+    for name in arguments.images:
+        report.add(**row(name))
+    if LARGEST in arguments.images:
+        arguments.images = [LARGEST]
+        transform_cost.benchmark(arguments)
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("images", nargs="*", default=IMAGES, help="names of corpus.py")
+    try:
+        return paired.run_main(benchmark, parser)
+    except corpus.CorpusError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
