@@ -16,9 +16,11 @@ function, from objdump's disassembly of the original:
     no breakpoint  the debugger left the start alone: it begins with int3, or the function
                    is not code beyond doubt
 
-    another time   all branches to it that have the reach lead to its thunk in the instrumented
-                   image, and nothing else names it: a program with threads reaches some
-                   functions only when a lock is contended.  For so few only that it is chance
+    part           a chained row of the function table that no branch leads to, only a jump table
+                   of its function's
+    another time   all branches to it that have the reach, and all pointers, lead to its thunk in
+                   the instrumented image: a program with threads, a compiler at run time or a
+                   garbage collector reaches some functions by chance.  For few functions only
 
 Functions that only one of two equal runs reaches are first told from the others by more runs.
 """
@@ -26,6 +28,7 @@ Functions that only one of two equal runs reaches are first told from the others
 import pathlib
 import re
 import sqlite3
+import struct
 import subprocess
 import sys
 
@@ -33,7 +36,7 @@ import harness
 from harness import claim, require
 
 ATTEMPTS = 4
-CHANCE = 3   # functions at most that were reached another time
+CHANCE, CHANCE_SHARE = 3, 0.005   # functions at most that were reached another time
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
           "position-indexed", "user"}
 OBJDUMP = "x86_64-w64-mingw32-objdump"
@@ -96,21 +99,34 @@ class Image:
         before = self.text_before.get(rva)
         return before is not None and not re.match(r"(jmp|ret|int3|ud2|hlt|call)", before)
 
-    def data_names(self, rva):
-        """Whether a word outside the code and the function table is this RVA."""
+    def data_names(self, rva, data=None):
+        """Whether a word outside the code and the function table is this RVA.  `data`: of
+        this image or of another form of it."""
+        data = data or self.data
         word = rva.to_bytes(4, "little")
-        others = harness.code_ranges(self.data) + [harness.function_table(self.data)]
-        at = self.data.find(word)
+        others = harness.code_ranges(data) + [harness.function_table(data)]
+        at = data.find(word)
         while at >= 0:
             if not any(begin <= at < end for begin, end in others):
                 return True
-            at = self.data.find(word, at + 1)
+            at = data.find(word, at + 1)
         return False
 
 
+def is_part(image, rva):
+    """Whether its row of the function table is chained to another: a part of a function, which
+    the function's jump tables may lead to."""
+    begin, end = harness.function_table(image.data)
+    for at in range(begin, end, 12):
+        first, _, unwind = struct.unpack_from("<3I", image.data, at)
+        if first == rva:
+            return bool(image.data[harness.file_offset(image.data, unwind)] & 0x20)
+    return False
+
+
 def all_lead_to_thunks(image, instrumented, rva):
-    """Whether no branch to it was left as it was, but for those of two bytes.  Functions do not
-    move, so each stands where it stood."""
+    """Whether no branch to it was left as it was, but for those of two bytes, nor any pointer
+    or RVA.  Functions do not move, so each branch stands where it stood."""
     for at, code in image.branches[rva]:
         if len(code) < 4:
             continue
@@ -119,7 +135,8 @@ def all_lead_to_thunks(image, instrumented, rva):
         to = at + len(code) + int.from_bytes(found[-4:], "little", signed=True)
         if len(code) < 5 or found[:-4] != code[:-4] or to == rva:
             return False
-    return bool(image.branches[rva]) and not image.data_names(rva)
+    pointer = (image.base + rva).to_bytes(8, "little")
+    return pointer not in instrumented and not image.data_names(rva, instrumented)
 
 
 def explain_lost(image, function, touched):
@@ -131,6 +148,8 @@ def explain_lost(image, function, touched):
         return "short jump"
     if image.runs_on_into(rva):
         return "falls in"
+    if not image.branches[rva] and is_part(image, rva):
+        return "part"
     if not image.branches[rva] and image.data_names(rva):
         return "funclet"
     return None
@@ -152,7 +171,7 @@ class Comparison:
         self.original = case.stage(folder / "original")
         self.instrumented = case.stage(folder / "instrumented")
         self.path = folder / "t.db"
-        self.chances = 0   # functions that may be explained by "another time"
+        self.may_be_chance = False   # whether "another time" may be an explanation
         self.images = {name: Image(self.original / name) for name in case.images}
         for image in case.images:
             harness.instrument(self.original / image, self.instrumented / image, self.path)
@@ -192,6 +211,7 @@ class Comparison:
         ranges = [(rva, rva + functions[rva]["size"]) for rva in breakpoints
                   if rva in functions]
         instrumented, by_chance = None, 0
+        chances = max(CHANCE, CHANCE_SHARE * len(breakpoints)) if self.may_be_chance else 0
         if probes != breakpoints:
             self.images[image].study(probes ^ breakpoints)
             instrumented = (self.instrumented / image).read_bytes()
@@ -201,9 +221,9 @@ class Comparison:
                 reason = explain_extra(self.images[image], function)
             elif function:
                 reason = explain_lost(self.images[image], function, ranges)
-                if not reason and by_chance < self.chances and all_lead_to_thunks(
-                        self.images[image], instrumented, rva):
-                    reason, by_chance = "another time", by_chance + 1
+            if function and not reason and by_chance < chances and (
+                    rva in probes or all_lead_to_thunks(self.images[image], instrumented, rva)):
+                reason, by_chance = "another time", by_chance + 1
             if reason:
                 reasons[reason] = reasons.get(reason, 0) + 1
             else:
@@ -214,8 +234,8 @@ class Comparison:
                                f"breakpoints {reasons or ''}", len(breakpoints)
 
     def compare(self):
-        for attempt in range(ATTEMPTS):
-            self.chances = CHANCE if attempt else 0
+        for attempt in range(self.case.attempts or ATTEMPTS):
+            self.may_be_chance = attempt > 0
             self.record_probes()
             self.record_breakpoints()
             results = {image: self.differences(image) for image in self.case.images}

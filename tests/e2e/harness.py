@@ -195,6 +195,7 @@ class Case:
     images: list
     runs: list            # argument lists
     seconds: int = WINE_SECONDS   # for one run
+    attempts: int = 0             # of completeness.py; 0: as many as usual
 
     def stage(self, folder):
         """A private copy of all that the program needs."""
