@@ -289,10 +289,21 @@ static bool is_compilers_own(const struct value *target)
 	       target->table.v == target->base.v;
 }
 
+/* How many bytes of a table of bytes or words can be its own, of which only the size of
+ * its index tells how long it is. */
+static uint32_t clip_small_table(const struct jump_solver *s, struct rva table, uint32_t size)
+{
+	const struct code_range *range = discovery_range(s->d, table);
+	uint32_t end = range ? next_code_label(range, table) : UINT32_MAX;
+
+	return end - table.v < size ? end - table.v : size;
+}
+
 /* The table of bytes or words that gives the index into the jump's table. */
 static void find_small_table(struct jump_solver *s, struct computed_jump *jump)
 {
-	uint32_t id = jump->target.index, count;
+	uint32_t id = jump->target.index;
+	struct value_bound bound;
 	struct value_node node;
 
 	if (id == NO_ID || id % 4 || value_node_of_id(id) >= s->query.nodes.len)
@@ -300,11 +311,13 @@ static void find_small_table(struct jump_solver *s, struct computed_jump *jump)
 	node = s->query.nodes.data[value_node_of_id(id)];
 	if (node.value.kind != VALUE_SMALL)
 		return;
-	count = value_bound_at(&s->query, node.value.index, node.at).count;
-	if (value_bound_of_table(s->d->image, &node.value, count)) {
-		jump->small = node.value.table;
-		jump->small_size = count * node.value.width;
-	}
+	bound = value_bound_at(&s->query, node.value.index, node.at);
+	if (!value_bound_of_table(s->d->image, &node.value, bound.count))
+		return;
+	jump->small = node.value.table;
+	jump->small_size = bound.count * node.value.width;
+	if (bound.wide)
+		jump->small_size = clip_small_table(s, jump->small, jump->small_size);
 }
 
 void jump_solver_solve(struct jump_solver *s, struct computed_jump *jump)

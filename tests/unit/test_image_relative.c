@@ -268,6 +268,61 @@ static void test_bytes_in_the_text(void **unused)
 	built_graph_release(&t);
 }
 
+/* movzx eax, al; lea rdx, [image base]; two levels */
+#define READ_WIDE "\x0f\xb6\xc0" LEA_BASE READ_BYTE READ
+enum { WIDE_BYTE_FIELD = 3 + LEA_SIZE + 4, WIDE_FIELD = WIDE_BYTE_FIELD + 4 + 3,
+       WIDE_SIZE = WIDE_FIELD - 3 + READ_SIZE };
+
+static struct rva put_wide_tables(struct built_graph *t, struct rva begin, uint32_t count,
+				  struct rva cases)
+{
+	static const char bytes[] = {0, 2, 1, 0, 0, 2, 2, 1};
+	struct rva indices;
+
+	point_at_base(t, rva_add(begin, 3));
+	displace(t, rva_add(begin, WIDE_FIELD), image_builder_here(&t->b));
+	for (uint32_t i = 0; i < 3; i++)
+		image_builder_u32(&t->b, cases.v + (count > 1 ? case_at[i] : 0));
+	indices = image_builder_put(&t->b, bytes, sizeof(bytes));
+	displace(t, rva_add(begin, WIDE_BYTE_FIELD), indices);
+	built_graph_export(t, begin);
+	return indices;
+}
+
+/* An index of one byte that nothing is known of (observed: V8, which compares with a
+ * register): the table of bytes ends where something else begins, and not behind 256 of
+ * them, where another function has cases that are found later. */
+static void test_bytes_of_unknown_number(void **unused)
+{
+	struct rva f, g, inner, cases, indices;
+	struct built_graph t;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = BARE(&t, READ_WIDE CASES "\x90");
+	indices = put_wide_tables(&t, f, 3, rva_add(f, WIDE_SIZE));
+	put_row(&t, f);
+	/* and eax, 3; a second switch in the one case of the first */
+	g = BARE(&t, READ_WIDE "\x83\xe0\x03" LEA_BASE READ CASES "\x90");
+	inner = rva_add(g, WIDE_SIZE);
+	cases = rva_add(inner, 3 + LEA_SIZE + READ_SIZE);
+	point_at_base(&t, rva_add(inner, 3));
+	displace(&t, rva_add(inner, 3 + LEA_SIZE + 3), image_builder_here(&t.b));
+	put_entries(&t, cases, 4);
+	put_wide_tables(&t, g, 1, inner);
+	put_row(&t, g);
+	image_builder_fill(&t.b, 0xcc, 256);
+	built_graph_discover(&t);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(PINS(&t, g), 0);
+	assert_int_equal(t.graph.jump_tables.len, 3);
+	assert_int_equal(graph_code_state(&t.graph, rva_add(indices, 7)) & CODE_STATE,
+			 CODE_TABLE);
+	assert_int_equal(graph_code_state(&t.graph, rva_add(cases, 1)) & CODE_STATE,
+			 CODE_START);
+	built_graph_release(&t);
+}
+
 /* The bytes bound the table only when nobody can change them; else it goes on to the first
  * word that is no entry. */
 static void test_bytes_that_are_written(void **unused)
@@ -382,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_table_in_a_row_of_its_own),
 		cmocka_unit_test(test_base_from_another_part),
 		cmocka_unit_test(test_bytes_in_the_text),
+		cmocka_unit_test(test_bytes_of_unknown_number),
 		cmocka_unit_test(test_bytes_that_are_written),
 		cmocka_unit_test(test_mask),
 		cmocka_unit_test(test_unknown_base),
