@@ -155,9 +155,20 @@ static void doubt_both(struct discovery *d, struct rva at, uint32_t length)
 		discovery_doubt(d, rva_add(at, i), PIN_OVERLAP);
 }
 
-/* Whether [at, end) begins, or goes on, with two words side by side that lead to code near
- * by: a jump table of RVAs, it seems.  Instructions have such words by chance once in 2^26
- * places. */
+/* Whether `rva` is an instruction, or may be one. */
+static bool may_be_instruction(const struct code_range *range, struct rva rva)
+{
+	uint8_t state;
+
+	if (!rva_in(rva, range->begin, range->size))
+		return false;
+	state = range->map[rva.v - range->begin.v] & CODE_STATE;
+	return state == CODE_START || state == CODE_UNKNOWN;
+}
+
+/* Whether [at, end) begins, or goes on, with two words side by side that lead to
+ * instructions near by: a jump table of RVAs, it seems.  Instructions have such words by
+ * chance once in 2^26 places of a big image, and more often in a small one. */
 static bool has_table(const struct code_range *range, uint32_t at, uint32_t end)
 {
 	enum { NEAR = 1 << 18 /* bytes */ };
@@ -167,8 +178,7 @@ static bool has_table(const struct code_range *range, uint32_t at, uint32_t end)
 	for (; at + 4 <= end && run < 2; at += 4) {
 		uint32_t word = load_u32(range->bytes + at), here = range->begin.v + at;
 
-		if (word - here + NEAR < 2 * NEAR &&
-		    rva_in(rva_of(word), range->begin, range->size))
+		if (word - here + NEAR < 2 * NEAR && may_be_instruction(range, rva_of(word)))
 			run++;
 		else
 			run = 0;
@@ -356,6 +366,21 @@ static bool is_code(const struct discovery *d, const struct hole *hole, bool isl
 	       (!island && (map[hole->end] & CODE_BOUNDARY));
 }
 
+/* Whether the hole holds nothing but jumps of five bytes, as an incremental linker's
+ * thunks are: two bytes of each distance and the next opcode are often words that lead to
+ * code near by, in a small image. */
+static bool is_run_of_jumps(const struct hole *hole)
+{
+	enum { JUMP_BYTES = 5, JUMP_OPCODE = 0xe9, PADDING = 0xcc };
+	uint32_t at = hole->begin;
+
+	while (hole->end - at >= JUMP_BYTES && hole->range->bytes[at] == JUMP_OPCODE)
+		at += JUMP_BYTES;
+	while (at < hole->end && hole->range->bytes[at] == PADDING)
+		at++;
+	return at == hole->end;
+}
+
 /* Decodes all of a hole that is code, run by run, padding between them. */
 static void sweep_code(struct discovery *d, struct hole hole)
 {
@@ -385,7 +410,8 @@ static void sweep_hole(struct discovery *d, struct hole hole)
 	if (hole.begin == hole.end || (hole.range->map[hole.begin] & CODE_LABEL))
 		return;
 	island = !discovery_table_entry(d, rva_add(hole.range->begin, hole.begin));
-	if (!has_table(hole.range, hole.begin, hole.end) && is_code(d, &hole, island))
+	if ((is_run_of_jumps(&hole) || !has_table(hole.range, hole.begin, hole.end)) &&
+	    is_code(d, &hole, island))
 		sweep_code(d, hole);
 }
 

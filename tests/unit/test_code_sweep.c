@@ -180,6 +180,60 @@ static void test_island_with_a_pointer(void **unused)
 	built_graph_release(&t);
 }
 
+/* A function of 8 KiB whose bytes from `begin` on are all instructions, but for one of
+ * ten bytes at `begin` + 0x100. */
+static void put_big_function(struct built_graph *t)
+{
+	struct rva begin = image_builder_fill(&t->b, 0x90, 0x100);
+
+	BARE(t, "\x48\xb8\x90\x90\x90\x90\x90\x90\x90\x90"); /* mov rax, imm64 */
+	image_builder_fill(&t->b, 0x90, 0x1ef6);
+	BARE(t, "\xc3");
+	built_graph_row(t, begin, 0x100 + 10 + 0x1ef6 + 1);
+	built_graph_export(t, begin);
+}
+
+/* Words side by side in jumps of an incremental linker (observed: DuckDB's addon, link
+ * 14): nobody's thunks, and no table of RVAs. */
+static void test_jumps_that_look_like_a_table(void **unused)
+{
+	struct built_graph t;
+	struct rva f, island;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = BARE(&t, "\xeb\x00\xc3");
+	built_graph_row(&t, f, 3);
+	built_graph_export(&t, f);
+	BARE(&t, "\xcc\xcc\xcc");
+	island = BARE(&t, "\xe9\xf4\xff\xff\xff\xe9\x10\x11\0\0\xe9\x10\0\0\0\xcc");
+	put_big_function(&t);
+	assert_int_equal(f.v, 0x1000);
+	assert_int_equal(island.v, 0x1006);
+	store_u32(image_builder_at(&t.b, rva_add(island, 1)), f.v - (island.v + 5));
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, island), FUNCTION_ISLAND);
+	assert_int_equal(PINS(&t, island), 0);
+	built_graph_release(&t);
+}
+
+/* Words side by side that lead into an instruction are no table. */
+static void test_words_into_an_instruction(void **unused)
+{
+	struct built_graph t;
+	struct rva island;
+
+	(void)unused;
+	built_graph_init(&t);
+	put_big_function(&t);
+	BARE(&t, "\xcc\xcc\xcc\xcc\xcc");
+	island = BARE(&t, "\x48\xb8\x02\x11\0\0\x03\x11\0\0\xc3");
+	assert_int_equal(island.v % 4, 2);
+	built_graph_discover(&t);
+	assert_int_equal(kind_of(&t, island), FUNCTION_ISLAND);
+	built_graph_release(&t);
+}
+
 /* Code inside a row that only exception data or a table could lead to. */
 static void test_hole_in_a_row(void **unused)
 {
@@ -427,6 +481,8 @@ int main(void)
 		cmocka_unit_test(test_islands_in_doubt),
 		cmocka_unit_test(test_island_that_is_read),
 		cmocka_unit_test(test_island_with_a_pointer),
+		cmocka_unit_test(test_jumps_that_look_like_a_table),
+		cmocka_unit_test(test_words_into_an_instruction),
 		cmocka_unit_test(test_hole_in_a_row),
 		cmocka_unit_test(test_undecodable_in_a_row),
 		cmocka_unit_test(test_overlap),
