@@ -65,8 +65,8 @@ static enum status analyse(struct instrument *in, struct diag *diag)
 		return status;
 	status = image_refuse_probed(image, diag);
 	if (status == STATUS_OK)
-		status = image_check_instrumentable(image, &in->analysis.graph.tables.exports,
-						    diag);
+		status = image_check_instrumentable(
+			image, &in->analysis.graph.tables.exports, diag);
 	if (status == STATUS_OK)
 		status = check_agent_name(in, diag);
 	if (status != STATUS_OK)
@@ -168,7 +168,8 @@ static struct db_function *list_functions(const struct instrument *in, struct ar
 static enum status store_image(struct instrument *in, struct diag *diag)
 {
 	const struct graph *graph = &in->analysis.graph;
-	struct db_image row = {.hash = in->analysis.hash, .name = basename(in->options->image),
+	struct db_image row = {.hash = in->analysis.hash,
+			       .name = basename(in->options->image),
 			       .size = in->analysis.image.size};
 	struct db_function *functions;
 	struct arena arena;
@@ -403,8 +404,8 @@ enum status instrument_command(struct tool *tool, int argc, char **argv, struct 
 			    "leave out functions whose name (or RVA) matches"),
 		OPTION_LIST("pin", 0, "WHAT", &o.pins,
 			    "leave this code alone, without probes: a range of RVAs "
-			    "(0xLO-0xHI), the function at an RVA, or one by its name; may be "
-			    "given more than once"),
+			    "(0xLO-0xHI), the function at an RVA, or one by its name; may "
+			    "be given more than once"),
 		OPTION_FLAG("force", 'f', &o.force, "replace existing outputs"),
 		OPTIONS_COMMON(tool),
 	};

@@ -23,7 +23,8 @@ struct probe_plan {
 };
 
 /* A probe is given to every function that the filter takes, that is code beyond
- * doubt, that the user has not pinned, and that some reference enters.  Probes ascend with their functions. */
+ * doubt, that the user has not pinned, and that some reference enters.  Probes ascend with
+ * their functions. */
 enum status probe_plan_make(const struct graph *graph, const struct probe_filter *filter,
 			    struct probe_plan *ret_plan, struct diag *diag);
 void probe_plan_release(struct probe_plan *plan);

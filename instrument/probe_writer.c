@@ -319,7 +319,8 @@ static enum status add_relocations(struct probe_job *job, const struct rewrite *
 	VEC(struct reloc) relocs = {0};
 	enum status status = STATUS_OK;
 
-	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields) && status == STATUS_OK; i++) {
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields) && status == STATUS_OK;
+	     i++) {
 		struct reloc reloc = {rva_add(p->data, fields[i]), RELOC_DIR64};
 
 		if (!vec_push(&relocs, reloc))

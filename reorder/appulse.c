@@ -19,7 +19,8 @@ int main(int argc, char **argv)
 		 front_command},
 	};
 	const struct decode_version zydis = decode_version();
-	const struct library libraries[] = {{"LIEF", lief_version()}, {"Zydis", zydis.text}};
+	const struct library libraries[] = {{"LIEF", lief_version()},
+					    {"Zydis", zydis.text}};
 	struct tool tool = {
 		.name = "appulse",
 		.description =

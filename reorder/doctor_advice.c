@@ -39,11 +39,12 @@ const char *doctor_refusal_advice(enum status status)
 		return "take the original image";
 	case STATUS_DOTNET:
 	case STATUS_GO:
-		return "only images of native code without a runtime's tables can be relinked";
+		return "only images of native code without a runtime's tables can be "
+		       "relinked";
 	case STATUS_MALFORMED:
 	case STATUS_OVERLAP:
-		return "see what the linker or a later tool made of it; report it if Windows "
-		       "loads it";
+		return "see what the linker or a later tool made of it; report it if "
+		       "Windows loads it";
 	default:
 		return NULL;
 	}
@@ -56,14 +57,17 @@ const char *doctor_remark(const struct doctor *d, unsigned index)
 	unsigned count = 0;
 
 	if (d->toolchain.opaque)
-		remarks[count++] = "half of the file or more is compressed or encrypted, not seen";
+		remarks[count++] =
+			"half of the file or more is compressed or encrypted, not seen";
 	if (d->reorder.status != STATUS_OK)
 		return index < count ? remarks[index] : NULL;
 	if (d->contents.certificate)
 		remarks[count++] = "the signature is dropped: sign the output";
 	if (d->contents.codeview.pdb || d->contents.dwarf)
-		remarks[count++] = "PDB and DWARF stay the original's: keep the map to translate";
+		remarks[count++] =
+			"PDB and DWARF stay the original's: keep the map to translate";
 	if (d->image.headers.file_alignment < PAGE_BYTES)
-		remarks[count++] = "to count pages under Wine relink with --file-alignment 4096";
+		remarks[count++] =
+			"to count pages under Wine relink with --file-alignment 4096";
 	return index < count ? remarks[index] : NULL;
 }

@@ -61,7 +61,8 @@ static enum status examine(struct doctor *d, struct diag *diag)
 static enum status doctor(struct tool *tool, const char *path,
 			  const struct string_list *pins, struct diag *diag)
 {
-	struct doctor d = {.tool = tool, .path = path, .pin_words = {pins->data, pins->len}};
+	struct doctor d = {
+		.tool = tool, .path = path, .pin_words = {pins->data, pins->len}};
 	enum status status = examine(&d, diag);
 
 	progress_end(&tool->progress);
@@ -94,12 +95,12 @@ enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag
 	};
 	const struct command_spec spec = {
 		.description =
-			"Tells what IMAGE is made of: who linked and compiled it, which tables "
-			"it has, whether it can be instrumented and reordered, how much of its "
-			"code may move, what holds the rest, and what can be done about it. "
-			"Nothing is written.\n\n"
-			"The exit code is 3 when the image is refused; what could be learnt is "
-			"printed all the same.",
+			"Tells what IMAGE is made of: who linked and compiled it, which "
+			"tables it has, whether it can be instrumented and reordered, how "
+			"much of its code may move, what holds the rest, and what can be "
+			"done about it. Nothing is written.\n\n"
+			"The exit code is 3 when the image is refused; what could be "
+			"learnt is printed all the same.",
 		.arguments = "IMAGE", .min = 1, .max = 1,
 		.options = options, .option_count = OPTION_COUNT(options),
 	};

@@ -59,7 +59,8 @@ static void put_rich(const struct rich_header *rich, struct result *r, json_t *o
 	for (uint32_t i = 0; i < rich->count; i++) {
 		json_t *row = result_add_object(r, rows);
 
-		result_put_text(r, row, "tool", tools[rich_tool_of(rich->entries[i].product)]);
+		result_put_text(r, row, "tool",
+				tools[rich_tool_of(rich->entries[i].product)]);
 		result_put_count(r, row, "product", rich->entries[i].product);
 		result_put_count(r, row, "build", rich->entries[i].build);
 		result_put_count(r, row, "count", rich->entries[i].count);
@@ -189,7 +190,8 @@ static void put_contents(const struct doctor *d, struct result *r)
 	result_put_count(r, contents, "tls_callbacks", c->tls.count);
 	result_put_flag(r, contents, "bound_imports",
 			directories[DIRECTORY_BOUND_IMPORT].rva.v != 0);
-	result_put_flag(r, contents, "resources", directories[DIRECTORY_RESOURCE].size != 0);
+	result_put_flag(r, contents, "resources",
+			directories[DIRECTORY_RESOURCE].size != 0);
 	result_put_count(r, contents, "overlay_bytes", c->overlay);
 	put_handlers(d, r, contents);
 	put_guard(&c->config, r, contents);
@@ -209,7 +211,8 @@ static void put_verdict(const struct doctor_verdict *verdict, const char *key,
 	bool possible = verdict->status == STATUS_OK;
 
 	result_put_flag(r, object, "possible", possible);
-	result_put_text(r, object, "reason", possible ? NULL : status_name(verdict->status));
+	result_put_text(r, object, "reason",
+			possible ? NULL : status_name(verdict->status));
 	result_put_text(r, object, "message", possible ? NULL : verdict->diag.message);
 }
 

@@ -120,7 +120,8 @@ static void print_linker(const struct toolchain *t)
 
 	begin(&line, "linker");
 	if (t->linker == LINKER_UNKNOWN)
-		item(&line, "unknown, says version %u.%02u", t->linker_major, t->linker_minor);
+		item(&line, "unknown, says version %u.%02u", t->linker_major,
+		     t->linker_minor);
 	else if (t->linker == LINKER_LLD)
 		item(&line, "%s", linker_name(t->linker)); /* its version is no version */
 	else
@@ -146,7 +147,8 @@ static void print_compilers(const struct toolchain *t)
 	struct line line;
 
 	for (uint32_t i = 0; i < t->rich.count; i++)
-		counts[rich_tool_of(t->rich.entries[i].product)] += t->rich.entries[i].count;
+		counts[rich_tool_of(t->rich.entries[i].product)] +=
+			t->rich.entries[i].count;
 	begin(&line, "objects");
 	for (unsigned i = 0; i < RICH_TOOL_COUNT; i++)
 		if (names[i] && counts[i])
@@ -358,7 +360,8 @@ static void print_pins(const struct doctor *d)
 enum { ADVICE_COUNT = 3, ADVICE_SHARE = 1000 };
 
 /* The reasons that hold most of the code, and a thousandth of it at least; how many. */
-static unsigned find_worst(const struct pin_report *pins, unsigned ret_reasons[ADVICE_COUNT])
+static unsigned find_worst(const struct pin_report *pins,
+			   unsigned ret_reasons[ADVICE_COUNT])
 {
 	unsigned count = 0;
 

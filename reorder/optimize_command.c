@@ -65,8 +65,8 @@ enum status optimize_command(struct tool *tool, int argc, char **argv, struct di
 			    "optimize this image; may be given more than once",
 			    .required = true),
 		OPTION_LIST("pin", 0, "WHAT", &o.pins,
-			    "leave this code alone: a range of RVAs (0xLO-0xHI), the function "
-			    "at an RVA, or one by its name; with several images "
+			    "leave this code alone: a range of RVAs (0xLO-0xHI), the "
+			    "function at an RVA, or one by its name; with several images "
 			    "IMAGE=WHAT; may be given more than once"),
 		OPTION_STRING("output", 'o', "DIR", &o.output,
 			      "put the relinked images into DIR (default: " OPTIMIZE_FOLDER

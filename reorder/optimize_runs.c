@@ -130,8 +130,9 @@ enum status optimize_check_pins(const struct optimize *o, struct diag *diag)
 			found |= pin_for(o, &o->subjects[s], word) != NULL;
 		if (!found)
 			return diag_fail(diag, STATUS_USAGE,
-					 "option '--pin': '%s' names none of the images, as in "
-					 "'%s=%s'", word, o->subjects[0].name, word);
+					 "option '--pin': '%s' names none of the images, "
+					 "as in '%s=%s'",
+					 word, o->subjects[0].name, word);
 	}
 	return STATUS_OK;
 }

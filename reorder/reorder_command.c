@@ -75,8 +75,8 @@ static enum status lay_out(struct reorder *r, struct diag *diag)
 	enum status status;
 
 	progress_step(&r->tool->progress, "ordering");
-	status = chosen_order_make(&r->analysis.graph, &r->analysis.hash, &r->options->order, &r->order,
-				   &r->summary, diag);
+	status = chosen_order_make(&r->analysis.graph, &r->analysis.hash,
+				   &r->options->order, &r->order, &r->summary, diag);
 	if (status == STATUS_OK)
 		status = layout_place(&r->analysis.graph, &r->order,
 				      (enum placement)r->options->placement, &r->layout, diag);

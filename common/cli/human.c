@@ -24,7 +24,8 @@ struct human human_things(uint64_t n, const char *word)
 {
 	struct human h, count = human_count(n);
 
-	snprintf(h.text, sizeof(h.text), "%.26s %.18s%s", count.text, word, n == 1 ? "" : "s");
+	snprintf(h.text, sizeof(h.text), "%.26s %.18s%s", count.text, word,
+		 n == 1 ? "" : "s");
 	return h;
 }
 

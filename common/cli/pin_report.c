@@ -10,7 +10,8 @@ static const char joined_name[] = "joined";
 static void count(struct pin_count *to, const struct graph *graph, uint32_t id)
 {
 	const struct function *functions = graph->functions.data;
-	uint32_t held = to->functions < PIN_LARGEST ? to->functions : PIN_LARGEST, at = held;
+	uint32_t held = to->functions < PIN_LARGEST ? to->functions : PIN_LARGEST,
+		 at = held;
 
 	to->functions++;
 	to->bytes += functions[id].size;

@@ -50,8 +50,8 @@ struct insn {
 	uint8_t constant_count; /* constants that may be a part of an address: up to 2 */
 	uint64_t constants[2];  /* 32- and 64-bit immediates that are passed on, and
 	                         * displacements; none that is PC-relative */
-	uint8_t displacement_offset; /* bytes from the instruction's start to the displacement,
-	                         * which is the last of `constants`; 0: none is one */
+	uint8_t displacement_offset; /* bytes from the instruction's start to the
+	                              * displacement, the last of `constants`; 0: none */
 };
 
 /* Decodes the instruction at `bytes`; false when there is none within `size`. */

@@ -9,9 +9,9 @@
  *
  * It is a short way and no second decoder: the tables hold the opcodes that are valid with
  * every operand that their row allows, under the prefixes that their row allows.
- * Everything else, such as segment overrides, locks, x87, EVEX and whatever is rare, is left
- * to Zydis, and so is the judgement that bytes are no instruction.  A test holds each
- * row against Zydis, with every ModRM byte, prefix and REX byte.
+ * Everything else, such as segment overrides, locks, x87, EVEX and whatever is rare, is
+ * left to Zydis, and so is the judgement that bytes are no instruction.  A test holds
+ * each row against Zydis, with every ModRM byte, prefix and REX byte.
  */
 #include "decode/opcode_map.h"
 
@@ -250,8 +250,10 @@ static const uint32_t groups[][8] = {
 		SIZED | IMM_Z, SIZED | IMM_Z,                         /* and, sub */
 		SIZED | IMM_Z | PASSED_ON, SIZED | IMM_Z,             /* xor, cmp */
 	},
-	[GROUP_TEST_8] = {SIZED | IMM_8, SIZED | IMM_8, SIZED, SIZED, SIZED, SIZED, SIZED, SIZED},
-	[GROUP_TEST_Z] = {SIZED | IMM_Z, SIZED | IMM_Z, SIZED, SIZED, SIZED, SIZED, SIZED, SIZED},
+	[GROUP_TEST_8] = {SIZED | IMM_8, SIZED | IMM_8, SIZED, SIZED,
+			  SIZED, SIZED, SIZED, SIZED},
+	[GROUP_TEST_Z] = {SIZED | IMM_Z, SIZED | IMM_Z, SIZED, SIZED,
+			  SIZED, SIZED, SIZED, SIZED},
 	[GROUP_INCREMENT] = {SIZED, SIZED},
 	[GROUP_FF] = {
 		[0] = SIZED, [1] = SIZED, /* inc, dec */

@@ -160,7 +160,8 @@ static const struct form groups[][8] = {
 	/* bt, bts, btr, btc */
 	[GROUP_BIT_TEST] = {
 		[4] = {OP_OTHER, .flags = FLAGS}, [5] = {OP_OTHER, .flags = WRITES | FLAGS},
-		[6] = {OP_OTHER, .flags = WRITES | FLAGS}, [7] = {OP_OTHER, .flags = WRITES | FLAGS},
+		[6] = {OP_OTHER, .flags = WRITES | FLAGS},
+		[7] = {OP_OTHER, .flags = WRITES | FLAGS},
 	},
 };
 
@@ -193,7 +194,8 @@ static void name_register(const struct opcode_parts *p, struct operand *operand,
 {
 	operand->kind = OPERAND_REGISTER;
 	/* ah, ch, dh, bh have no number (Intel SDM volume 2, table 2-2 and 2.2.1.2). */
-	operand->reg = operand->size == 1 && !p->rex && number >= 4 ? REGISTER_NONE : number;
+	operand->reg =
+		operand->size == 1 && !p->rex && number >= 4 ? REGISTER_NONE : number;
 }
 
 /* Intel SDM volume 2, tables 2-2, 2-3 and 2-5. */

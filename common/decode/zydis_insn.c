@@ -389,7 +389,8 @@ struct decode_version decode_version(void)
 	struct decode_version version;
 
 	_Static_assert(ZYDIS_VERSION >> 48 == 4, "written against Zydis 4");
-	snprintf(version.text, sizeof(version.text), "%u.%u.%u", ZYDIS_VERSION_MAJOR(loaded),
-		 ZYDIS_VERSION_MINOR(loaded), ZYDIS_VERSION_PATCH(loaded));
+	snprintf(version.text, sizeof(version.text), "%u.%u.%u",
+		 ZYDIS_VERSION_MAJOR(loaded), ZYDIS_VERSION_MINOR(loaded),
+		 ZYDIS_VERSION_PATCH(loaded));
 	return version;
 }

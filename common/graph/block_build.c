@@ -145,8 +145,8 @@ static void make_blocks(struct discovery *d, const bool *joined, const bool *gua
 
 	for (uint32_t i = 0; i < graph->functions.len;) {
 		struct rva begin = graph->functions.data[i].begin;
-		struct block block = {.begin = rva_of(begin.v - guard_hash_before(d, begin)),
-				      .first_function = i};
+		struct rva hash = rva_of(begin.v - guard_hash_before(d, begin));
+		struct block block = {.begin = hash, .first_function = i};
 		uint32_t last = i;
 
 		while (joined[last])

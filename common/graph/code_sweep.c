@@ -421,7 +421,8 @@ void code_sweep_taken(struct discovery *d)
 		struct rva label = d->taken_labels.data[i];
 		uint8_t state = *discovery_state(d, label) & CODE_STATE;
 
-		if (state == CODE_START || (state == CODE_UNKNOWN && code_trial_passes(d, label)))
+		if (state == CODE_START ||
+		    (state == CODE_UNKNOWN && code_trial_passes(d, label)))
 			discovery_enter(d, label, !discovery_table_entry(d, label));
 		code_sweep_reached(d);
 	}

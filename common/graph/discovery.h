@@ -87,7 +87,7 @@ struct discovery {
 	                                  * sorted, and the rest is while tables are read */
 	uint32_t branches_merged;
 	VEC(struct branch) table_branches; /* sorted */
-	uint32_t explored_code;          /* instructions known when jumps were last explored */
+	uint32_t explored_code; /* instructions known when jumps were last explored */
 	VEC(struct rva) entry_loads;     /* instructions that may read a table's entry */
 	VEC(struct code_constant) displaced; /* instructions with a displacement that is
 	                                  * an RVA in code, if it is one */
@@ -102,7 +102,7 @@ struct discovery {
 	VEC(struct rva) data_labels;     /* places outside code that lea or a table names */
 	VEC(struct table_bytes) kept;    /* tables that are not written anew */
 	VEC(struct table_bytes) written_anew;
-	uint64_t table_byte_count;       /* bytes of all these tables, each as often as noted */
+	uint64_t table_byte_count; /* bytes of all these tables, each as often as noted */
 	VEC(struct pin_range) known;     /* bytes of tables without unknown references,
 					  * ascending, apart */
 	struct page_index row_index;     /* of the function table's rows, by begin */

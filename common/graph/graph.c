@@ -344,8 +344,9 @@ static void index_functions(struct discovery *d)
 {
 	struct graph *graph = d->graph;
 
-	if (!page_index_make(&graph->function_index, &d->image->arena, graph->functions.data,
-			     graph->functions.len, sizeof(*graph->functions.data),
+	if (!page_index_make(&graph->function_index, &d->image->arena,
+			     graph->functions.data, graph->functions.len,
+			     sizeof(*graph->functions.data),
 			     offsetof(struct function, begin) + offsetof(struct rva, v)))
 		d->out_of_memory = true;
 }

@@ -170,7 +170,7 @@ struct graph {
 	VEC(struct ref) refs;
 	VEC(struct jump_table) jump_tables;
 	VEC(struct state_map) state_maps;    /* ascending */
-	VEC(struct handler_use) handlers;    /* by handler, users of the same data together */
+	VEC(struct handler_use) handlers; /* by handler, users of the same data together */
 	struct page_index function_index; /* by begin; empty in a graph that discovery has
 					   * not made */
 	uint32_t *hidden_words; /* by section: words in it that may name a function's start

@@ -107,8 +107,10 @@ static enum status add_name(const struct image *image, const struct exports *exp
 	if (!room)
 		return diag_no_memory(diag);
 	if (!known)
-		return bad_word(word, "is no export and no symbol of the image; an RVA begins "
-				      "with 0x", diag);
+		return bad_word(word,
+				"is no export and no symbol of the image; an RVA begins "
+				"with 0x",
+				diag);
 	return ranges->named.len > before ? STATUS_OK : bad_word(word, "is no code", diag);
 }
 
@@ -128,7 +130,8 @@ enum status pin_ranges_find(struct image *image, const struct pin_words *words,
 		if (isdigit((unsigned char)word[0]))
 			status = add_range(image, word, i, &ranges, diag);
 		else
-			status = add_name(image, &exports, &symbols, word, i, &ranges, diag);
+			status =
+				add_name(image, &exports, &symbols, word, i, &ranges, diag);
 	}
 	if (status == STATUS_OK)
 		*ret_ranges = ranges;

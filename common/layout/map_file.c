@@ -220,12 +220,15 @@ static char *make_text(const struct move_map *map, size_t *ret_size)
 		return NULL;
 	sha256_hex(&map->original, original);
 	sha256_hex(&map->relinked, relinked);
-	fprintf(file, "{\"format\":\"%s\",\"schema\":%d,\"original\":\"%s\","
-		"\"relinked\":\"%s\",\"moves\":[", map_format, (int)MAP_SCHEMA, original, relinked);
+	fprintf(file,
+		"{\"format\":\"%s\",\"schema\":%d,\"original\":\"%s\","
+		"\"relinked\":\"%s\",\"moves\":[",
+		map_format, (int)MAP_SCHEMA, original, relinked);
 	for (uint32_t i = 0; i < map->moves.len; i++) {
 		const struct move *move = &map->moves.data[i];
 
-		fprintf(file, "%s[%u,%u,%u]", i ? "," : "", move->from.v, move->to.v, move->size);
+		fprintf(file, "%s[%u,%u,%u]", i ? "," : "", move->from.v, move->to.v,
+			move->size);
 	}
 	fprintf(file, "]}\n");
 	failed = ferror(file);

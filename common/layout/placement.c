@@ -3,8 +3,8 @@
  * Each executable section is laid out for itself (placement_exchange.c), so that a
  * block stays in its section; only what finds no room goes into a section that is
  * added at the end of the image.  The pageable code of a driver may not go there: when
- * some of a section finds no room, the whole section stays as it was.  The result is proven (placement_check.c) before it
- * is handed out.
+ * some of a section finds no room, the whole section stays as it was.  The result is proven
+ * (placement_check.c) before it is handed out.
  *
  * docs/placement.md describes the method for readers of reports.
  */

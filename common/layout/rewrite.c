@@ -188,11 +188,12 @@ static enum status sort_rows(struct image_file *file, struct rva rva, uint32_t c
 /* Sorts the rows of a state map by where their instructions stand now.  Rows that say
  * nothing about any instruction go to the end and repeat the last one's state: behind it
  * no code looks itself up in this map, and a search by bisection still ends. */
-static enum status sort_state_map(const struct rewrite *rewrite, const struct state_map *map,
-				  struct diag *diag)
+static enum status sort_state_map(const struct rewrite *rewrite,
+				  const struct state_map *map, struct diag *diag)
 {
 	const struct graph *graph = rewrite->graph;
-	uint8_t *rows = image_file_at(rewrite->file, map->rva, map->count * STATE_ROW_BYTES);
+	uint8_t *rows =
+		image_file_at(rewrite->file, map->rva, map->count * STATE_ROW_BYTES);
 	const uint8_t *old =
 		image_bytes(graph->image, map->rva, map->count * STATE_ROW_BYTES);
 	uint32_t ref = graph_ref_from(graph, map->rva), kept = 0;

@@ -308,8 +308,8 @@ static enum status find_holes(struct verifier *v)
 enum status verify_moves(struct verifier *v, const struct move *moves, uint32_t count)
 {
 	static enum status (*const steps[])(struct verifier *) = {
-		check_blocks,  check_arrivals, check_driver_sections, check_unmoved, index_pages,
-		make_segments, find_holes,
+		check_blocks, check_arrivals, check_driver_sections, check_unmoved,
+		index_pages,  make_segments,  find_holes,
 	};
 	enum status status = take_moves(v, moves, count);
 

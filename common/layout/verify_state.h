@@ -37,7 +37,7 @@ struct verifier {
 	const struct graph *old_graph;
 	const struct image *old_image;
 	struct image *new_image;
-	struct graph new_graph; /* owned; what discovery has found, beside the first steps */
+	struct graph new_graph; /* owned; what discovery finds, beside the first steps */
 	struct verify_report *report;
 	struct diag *diag;
 

@@ -8,12 +8,13 @@
 enum { CODEVIEW_GUID_TEXT = 39 }; /* "{8-4-4-4-12}" and NUL */
 
 struct codeview {
-	const char *pdb; /* path as the linker wrote it, in the image's bytes; NULL: no entry */
+	const char *pdb; /* path as the linker wrote it, in the image's bytes, or NULL */
 	char guid[CODEVIEW_GUID_TEXT];
 	uint32_t age;
 };
 
-/* The first entry of the form RSDS whose path ends within its data. */
+/* The first entry of the form RSDS whose path ends within its data; without one `pdb` is
+ * NULL. */
 void codeview_read(const struct image *image, const struct debug_directory *debug,
 		   struct codeview *ret_codeview);
 

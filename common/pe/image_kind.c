@@ -116,13 +116,16 @@ enum status image_check_instrumentable(const struct image *image,
 	enum image_kind kind = image_kind_of(image);
 
 	if (kind == IMAGE_OTHER)
-		return diag_fail(diag, STATUS_UNSUPPORTED,
-				 "an image for subsystem %u, only Windows programs and DLLs can "
-				 "load the agent", image->headers.subsystem);
+		return diag_fail(
+			diag, STATUS_UNSUPPORTED,
+			"an image for subsystem %u, only Windows programs and DLLs can "
+			"load the agent",
+			image->headers.subsystem);
 	if (kind != IMAGE_DLL && kind != IMAGE_EXE)
-		return diag_fail(diag, STATUS_UNSUPPORTED,
-				 "%s %s cannot load the agent, only Windows programs and DLLs can",
-				 kind == IMAGE_EFI ? "an" : "a", image_kind_name(kind));
+		return diag_fail(
+			diag, STATUS_UNSUPPORTED,
+			"%s %s cannot load the agent, only Windows programs and DLLs can",
+			kind == IMAGE_EFI ? "an" : "a", image_kind_name(kind));
 	if (is_below_agent(exports))
 		return diag_fail(diag, STATUS_UNSUPPORTED,
 				 "'%s' is loaded before the agent, which needs it",

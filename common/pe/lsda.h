@@ -20,14 +20,15 @@ struct lsda {
 	struct rva lp_start_site; /* of the encoded pointer, when given */
 	struct rva lp_start;      /* what it resolves to, when given */
 	uint8_t call_site_encoding;
-	struct lsda_site *sites; /* in the caller's arena; landing_pad 0 means none and is left out */
+	struct lsda_site *sites; /* in the caller's arena; those with a landing pad */
 	uint32_t site_count;
 	uint32_t size;           /* bytes up to the end of the call-site table */
 };
 
 /* Parses the table at `data` for a function of `function_size` bytes that
- * begins at `begin`; what it lists lives in `arena`.  MALFORMED when it is no such table: encodings that are
- * not known, sites outside the function or out of order, bytes cut off. */
+ * begins at `begin`; what it lists lives in `arena`.  MALFORMED when it is no such
+ * table: encodings that are not known, sites outside the function or out of order, bytes
+ * cut off. */
 enum status lsda_read(const struct image *image, struct arena *arena, struct rva data,
 		      struct rva begin, uint32_t function_size, struct lsda *ret_lsda,
 		      struct diag *diag);

@@ -213,8 +213,10 @@ static void find_texts(const struct image *image, struct toolchain *t)
 		if (!data || (section->characteristics & SECTION_EXECUTE))
 			continue;
 		for (size_t s = 0; s < sizeof(text_signs) / sizeof(text_signs[0]); s++) {
-			struct toolchain_sign sign = {.name = text_signs[s].name,
-						      .found = section_name(image, section)};
+			struct toolchain_sign sign = {
+				.name = text_signs[s].name,
+				.found = section_name(image, section),
+			};
 
 			if (!knows(t, sign.name) &&
 			    find_text(&text_signs[s], (const char *)data, size, &sign))
@@ -240,7 +242,8 @@ static const struct {
 static void find_sections(const struct image *image, struct toolchain *t)
 {
 	for (uint32_t i = 0; i < image->section_count; i++)
-		for (size_t s = 0; s < sizeof(section_signs) / sizeof(section_signs[0]); s++) {
+		for (size_t s = 0; s < sizeof(section_signs) / sizeof(section_signs[0]);
+		     s++) {
 			const struct toolchain_sign sign = {
 				.name = section_signs[s].name,
 				.found = "section name",

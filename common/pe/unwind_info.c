@@ -219,8 +219,9 @@ static uint32_t slots_of(const struct unwind_info *info, const uint8_t *p, uint3
 	return slots <= left ? slots : 0;
 }
 
-enum status unwind_info_frame_size(const struct image *image, const struct unwind_info *info,
-				   uint64_t *ret_size, struct diag *diag)
+enum status unwind_info_frame_size(const struct image *image,
+				   const struct unwind_info *info, uint64_t *ret_size,
+				   struct diag *diag)
 {
 	uint32_t bytes = UNWIND_CODE_BYTES * (uint32_t)info->code_count;
 	const uint8_t *codes =
@@ -228,9 +229,10 @@ enum status unwind_info_frame_size(const struct image *image, const struct unwin
 	uint64_t stack = 0;
 
 	for (uint32_t i = 0; i < info->code_count;) {
-		uint32_t slots = codes ? slots_of(info, codes + (size_t)i * UNWIND_CODE_BYTES,
-						  info->code_count - i, &stack)
-				       : 0;
+		uint32_t slots =
+			codes ? slots_of(info, codes + (size_t)i * UNWIND_CODE_BYTES,
+					 info->code_count - i, &stack)
+			      : 0;
 
 		if (slots == 0)
 			return diag_fail_at(diag, STATUS_UNSUPPORTED, info->rva,

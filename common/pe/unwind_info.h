@@ -48,7 +48,8 @@ enum status unwind_info_read(const struct image *image, struct rva rva,
 
 /* Bytes of stack that the prolog takes: pushed registers and allocations, without the
  * return address.  UNSUPPORTED when there is a code that is not known. */
-enum status unwind_info_frame_size(const struct image *image, const struct unwind_info *info,
-				   uint64_t *ret_size, struct diag *diag);
+enum status unwind_info_frame_size(const struct image *image,
+				   const struct unwind_info *info, uint64_t *ret_size,
+				   struct diag *diag);
 
 #endif

@@ -59,7 +59,8 @@ static void test_operand_before_the_image(void **unused)
 	(void)unused;
 	built_graph_init(&t);
 	f = CODE(&t, "\xc3");
-	odd = CODE(&t, "\x00\x05\x3e\xed\x00\xa6\xc3"); /* add [rip - 0x59ff12c2], al; ret */
+	/* add [rip - 0x59ff12c2], al; ret */
+	odd = CODE(&t, "\x00\x05\x3e\xed\x00\xa6\xc3");
 	built_graph_row(&t, f, 1);
 	built_graph_discover(&t);
 	assert_true(PINS(&t, odd) & PIN(UNDECODED));

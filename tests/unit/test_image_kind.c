@@ -61,8 +61,9 @@ static void kinds_are_told_apart(void **state)
 
 		make(&made, cases[i].subsystem, cases[i].characteristics, cases[i].dll);
 		assert_int_equal(image_kind_of(&made.image), cases[i].kind);
-		assert_int_equal(image_check_instrumentable(&made.image, &made.exports, &diag),
-				 cases[i].instrumentable ? STATUS_OK : STATUS_UNSUPPORTED);
+		assert_int_equal(
+			image_check_instrumentable(&made.image, &made.exports, &diag),
+			cases[i].instrumentable ? STATUS_OK : STATUS_UNSUPPORTED);
 	}
 }
 
@@ -76,8 +77,9 @@ static void what_the_agent_needs_cannot_import_it(void **state)
 	make(&made, 3, 0x2022, "ntdll.dll");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		made.exports.dll_name = names[i];
-		assert_int_equal(image_check_instrumentable(&made.image, &made.exports, &diag),
-				 STATUS_UNSUPPORTED);
+		assert_int_equal(
+			image_check_instrumentable(&made.image, &made.exports, &diag),
+			STATUS_UNSUPPORTED);
 	}
 	made.exports.dll_name = NULL;
 	assert_int_equal(image_check_instrumentable(&made.image, &made.exports, &diag),

@@ -124,7 +124,8 @@ static void test_unknown_instructions(void **unused)
 	assert_int_equal(insn.field, FIELD_NONE);
 	assert_int_equal(insn.constant_count, 1);
 	assert_int_equal(insn.constants[0], 0x11223344);
-	DECODED("\xc4\x42\x34\x50\x44\x8c\x40"); /* vpdpbuud ymm8, ymm9, [r12 + rcx * 4 + 64] */
+	/* vpdpbuud ymm8, ymm9, [r12 + rcx * 4 + 64] */
+	DECODED("\xc4\x42\x34\x50\x44\x8c\x40");
 	DECODED("\xc4\xe2\x6f\x51\x0c\x24");     /* vpdpbssds ymm1, ymm2, [rsp] */
 	DECODED("\xc4\xe2\xed\xb4\x0d\x08\0\0\0"); /* {vex} vpmadd52luq, [rip + 8] */
 	DECODED("\xc4\xe2\xe9\xb5\x4d\0");       /* {vex} vpmadd52huq, [rbp + 0] */

@@ -72,7 +72,8 @@ static void test_random_keys(void **state)
 static void test_plain_numbers(void **state)
 {
 	uint32_t numbers[] = {UINT32_MAX, 0, 0x80000000, 0x7fffffff, 1, 0x00400000, 0x800};
-	const uint32_t sorted[] = {0, 1, 0x800, 0x00400000, 0x7fffffff, 0x80000000, UINT32_MAX};
+	const uint32_t sorted[] = {0,          1,          0x800,     0x00400000,
+				   0x7fffffff, 0x80000000, UINT32_MAX};
 
 	(void)state;
 	assert_true(key_sort(numbers, 7, sizeof(numbers[0]), 0));

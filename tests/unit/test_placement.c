@@ -313,7 +313,8 @@ static void pageable_code_of_a_driver_stays_in_its_section(void **state)
 		made_graph_section(&made, s, 0x3000);
 		made_graph_block(&made, s, 0x1000, false, NULL);
 		for (uint32_t i = 0x1000; i <= 0x2000; i += 0x1000) {
-			order_add(&order, made_graph_block(&made, s + i, 0x800, false, NULL));
+			order_add(&order,
+				  made_graph_block(&made, s + i, 0x800, false, NULL));
 			made_graph_block(&made, s + i + 0x800, 0x800, true, NULL);
 		}
 	}

@@ -66,8 +66,8 @@ static void assert_consistent(const struct planned *p)
 		probes++;
 	}
 	assert_int_equal(p->plan.functions.len, probes);
-	assert_int_equal(probes + p->plan.unreachable + p->plan.doubtful + p->plan.filtered +
-				 p->plan.pinned,
+	assert_int_equal(probes + p->plan.unreachable + p->plan.doubtful +
+				 p->plan.filtered + p->plan.pinned,
 			 p->graph.functions.len);
 }
 
@@ -148,7 +148,8 @@ static void functions_that_references_enter(void **state)
 /* What is looked up by where it stands, found to be so or named by the user. */
 static void code_that_must_be_left_alone(void **state)
 {
-	const enum pin_reason reasons[] = {PIN_POSITION_INDEXED, PIN_USER, PIN_CODE_CONSTANT};
+	const enum pin_reason reasons[] = {PIN_POSITION_INDEXED, PIN_USER,
+					   PIN_CODE_CONSTANT};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {

@@ -95,7 +95,8 @@ static void rust_is_known_by_its_commit(void **state)
 	(void)state;
 	begin(&made);
 	image_builder_string(&made.b, "/home/me/rustc/src/main.rs");
-	image_builder_string(&made.b, "/rustc/ded5c06cf21d2b93bffd5d884aa6e96934ee4234/lib");
+	image_builder_string(&made.b,
+			     "/rustc/ded5c06cf21d2b93bffd5d884aa6e96934ee4234/lib");
 	finish(&made, 9, 9);
 	assert_int_equal(made.toolchain.sign_count, 1);
 	assert_sign(&made.toolchain, 0, "Rust", commit, ".rdata");

@@ -51,7 +51,7 @@ const struct {
 	.dispatch = &__guard_dispatch_icall_fptr,
 	.functions = __guard_fids_table,
 	.function_count = __guard_fids_count,
-	.flags = 0x00410500, /* tables of functions, longjmp, continuations; rows of 4 bytes */
+	.flags = 0x00410500, /* functions, longjmp, continuations; rows of 4 bytes */
 	.slots = __guard_iat_table,
 	.slot_count = __guard_iat_count,
 	.long_jumps = __guard_longjmp_table,
