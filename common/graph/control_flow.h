@@ -64,7 +64,8 @@ bool control_flow_is_begin(struct control_flow *flow, struct rva at);
 
 enum control_entry control_flow_entry(struct control_flow *flow, struct rva at);
 
-/* What branches to `at`, `list` 0, and which jumps have tables that lead there, 1. */
+/* What leads to `at`, by lists: 0, branches that were there when branches were last merged;
+ * 1, those that came since; 2, jumps with a table that leads there. */
 enum { BRANCH_LISTS = 3 };
 struct branch_span control_flow_branches(const struct control_flow *flow, int list,
 					 struct rva at);

@@ -129,7 +129,8 @@ void discovery_enter(struct discovery *d, struct rva rva, bool function);
 /* As discovery_enter for a branch of the same function. */
 void discovery_reach(struct discovery *d, struct rva rva);
 
-/* Says that something refers to `rva`, which is in no code. */
+/* Says that something refers to `rva`: graph.behind, when it is behind where one more
+ * section would begin; else nothing comes of it. */
 void discovery_note_behind(struct discovery *d, struct rva rva);
 
 /* Says that something takes the address `rva` in code: code begins there, a jump

@@ -15,7 +15,7 @@
  * merges over sorted arrays.  The output's code is not decoded here again: its
  * bytes are the original's but for PC-relative fields, and such a field never
  * changes how an instruction decodes.  Memory: two bits a byte of the image, and
- * some 40 bytes a move.
+ * some 60 bytes a move.
  */
 #include "layout/verify_state.h"
 
