@@ -8,10 +8,7 @@
 #include <stdio.h>
 
 #include "full_image.h"
-#include "layout/order.h"
-#include "layout/placement.h"
-#include "layout/relink.h"
-#include "layout/verify.h"
+#include "random_relink.h"
 
 enum { SEEDS = 8 };
 
@@ -25,36 +22,12 @@ struct trial {
 	size_t size;
 };
 
-/* The checksum, word by word as the definition has it. */
-static void fix_checksum(uint8_t *bytes, size_t size)
-{
-	uint32_t sum = 0;
-
-	store_u32(bytes + BUILT_OPTIONAL + 64, 0);
-	for (size_t i = 0; i < size; i += 2) {
-		sum += bytes[i] | (i + 1 < size ? bytes[i + 1] << 8 : 0);
-		sum = (sum & 0xffff) + (sum >> 16);
-	}
-	store_u32(bytes + BUILT_OPTIONAL + 64, sum + (uint32_t)size);
-}
-
 static void relink(struct trial *t, uint64_t seed, enum placement placement,
 		   uint32_t file_alignment)
 {
-	struct relink_options options = {.file_alignment = file_alignment};
-	struct order order;
-	struct layout layout;
-	struct diag diag;
-
-	assert_int_equal(order_random(&t->graph, seed, &order, &diag), STATUS_OK);
-	assert_int_equal(layout_place(&t->graph, &order, placement, &layout, &diag),
-			 STATUS_OK);
-	assert_int_equal(relink_write(&t->graph, &layout, &options, &t->relinked, &diag),
-			 STATUS_OK);
+	random_relink(&t->graph, seed, placement, file_alignment, &t->relinked);
 	t->bytes = t->relinked.bytes;
 	t->size = t->relinked.size;
-	layout_release(&layout);
-	order_release(&order);
 }
 
 /* Moves the block of one function, and it alone. */

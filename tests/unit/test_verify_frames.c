@@ -8,10 +8,7 @@
 #include <cmocka.h>
 
 #include "frame_image.h"
-#include "layout/order.h"
-#include "layout/placement.h"
-#include "layout/relink.h"
-#include "layout/verify.h"
+#include "random_relink.h"
 
 enum { SEEDS = 8 };
 
@@ -21,33 +18,9 @@ struct trial {
 	struct relinked relinked;
 };
 
-static void fix_checksum(uint8_t *bytes, size_t size)
-{
-	uint32_t sum = 0;
-
-	store_u32(bytes + BUILT_OPTIONAL + 64, 0);
-	for (size_t i = 0; i < size; i += 2) {
-		sum += bytes[i] | (i + 1 < size ? bytes[i + 1] << 8 : 0);
-		sum = (sum & 0xffff) + (sum >> 16);
-	}
-	store_u32(bytes + BUILT_OPTIONAL + 64, sum + (uint32_t)size);
-}
-
 static void relink(struct trial *t, uint64_t seed, enum placement placement)
 {
-	struct relink_options options = {0};
-	struct order order;
-	struct layout layout;
-	struct diag diag;
-
-	assert_int_equal(order_random(&t->i.t.graph, seed, &order, &diag), STATUS_OK);
-	assert_int_equal(layout_place(&t->i.t.graph, &order, placement, &layout, &diag),
-			 STATUS_OK);
-	assert_int_equal(
-		relink_write(&t->i.t.graph, &layout, &options, &t->relinked, &diag),
-		STATUS_OK);
-	layout_release(&layout);
-	order_release(&order);
+	random_relink(&t->i.t.graph, seed, placement, 0, &t->relinked);
 }
 
 static void open_trial(struct trial *t)
@@ -66,17 +39,8 @@ static void close_trial(struct trial *t)
 static enum status verify(struct trial *t, struct diag *diag)
 {
 	struct verify_report report = {0};
-	struct image image;
-	enum status status;
 
-	diag_init(diag);
-	status = image_open_bytes(&image, t->relinked.bytes, t->relinked.size, "new", diag);
-	if (status != STATUS_OK)
-		return status;
-	status = verify_relink(&t->i.t.graph, &image, t->relinked.moves.data,
-			       t->relinked.moves.len, &report, diag);
-	image_release(&image);
-	return status;
+	return random_relink_verify(&t->i.t.graph, &t->relinked, &report, diag);
 }
 
 static struct rva moved(const struct trial *t, struct rva rva)

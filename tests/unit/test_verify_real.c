@@ -9,10 +9,7 @@
 
 #include <stdio.h>
 
-#include "layout/order.h"
-#include "layout/placement.h"
-#include "layout/relink.h"
-#include "layout/verify.h"
+#include "random_relink.h"
 
 enum { SEEDS = 2, DAMAGES = 12 };
 
@@ -28,22 +25,13 @@ struct shuffled {
 static void shuffle(struct shuffled *s, const char *path, uint64_t seed,
 		    enum placement placement, uint32_t file_alignment)
 {
-	struct relink_options options = {.file_alignment = file_alignment};
 	struct discovery_options discovery = {0};
-	struct order order;
-	struct layout layout;
 	struct diag diag;
 
 	assert_int_equal(image_open(&s->image, path, &diag), STATUS_OK);
 	assert_int_equal(graph_discover(&s->graph, &s->image, &discovery, &diag),
 			 STATUS_OK);
-	assert_int_equal(order_random(&s->graph, seed, &order, &diag), STATUS_OK);
-	assert_int_equal(layout_place(&s->graph, &order, placement, &layout, &diag),
-			 STATUS_OK);
-	assert_int_equal(relink_write(&s->graph, &layout, &options, &s->relinked, &diag),
-			 STATUS_OK);
-	layout_release(&layout);
-	order_release(&order);
+	random_relink(&s->graph, seed, placement, file_alignment, &s->relinked);
 }
 
 static void release(struct shuffled *s)
@@ -51,22 +39,6 @@ static void release(struct shuffled *s)
 	relinked_release(&s->relinked);
 	graph_release(&s->graph);
 	image_release(&s->image);
-}
-
-static enum status verify(const struct shuffled *s, struct verify_report *report,
-			  struct diag *diag)
-{
-	struct image image;
-	enum status status;
-
-	diag_init(diag);
-	status = image_open_bytes(&image, s->relinked.bytes, s->relinked.size, "new", diag);
-	if (status != STATUS_OK)
-		return status;
-	status = verify_relink(&s->graph, &image, s->relinked.moves.data,
-			       s->relinked.moves.len, report, diag);
-	image_release(&image);
-	return status;
 }
 
 static void check(const char *path, uint64_t seed, enum placement placement,
@@ -79,7 +51,7 @@ static void check(const char *path, uint64_t seed, enum placement placement,
 
 	shuffle(&s, path, seed, placement, file_alignment);
 	assert_true(s.relinked.moves.len > s.graph.blocks.len / 2);
-	if (verify(&s, &report, &diag) != STATUS_OK) {
+	if (random_relink_verify(&s.graph, &s.relinked, &report, &diag) != STATUS_OK) {
 		diag_format(&diag, text, sizeof(text));
 		fail_msg("%s, seed %u, %s: %s", path, (unsigned)seed,
 			 placement == PLACEMENT_APPEND ? "append" : "exchange", text);
@@ -99,19 +71,6 @@ static void test_shuffled_images_verify(void **state)
 			check(paths[i], seed, PLACEMENT_EXCHANGE, 0);
 			check(paths[i], seed, PLACEMENT_APPEND, 4096);
 		}
-}
-
-static void fix_checksum(const struct shuffled *s)
-{
-	uint32_t at = s->image.headers.optional.v + OPTIONAL_CHECKSUM, sum = 0;
-	uint8_t *bytes = s->relinked.bytes;
-
-	store_u32(bytes + at, 0);
-	for (size_t i = 0; i < s->relinked.size; i += 2) {
-		sum += bytes[i] | (i + 1 < s->relinked.size ? bytes[i + 1] << 8 : 0);
-		sum = (sum & 0xffff) + (sum >> 16);
-	}
-	store_u32(bytes + at, sum + (uint32_t)s->relinked.size);
 }
 
 /* Bytes at places of all sections, by a fixed sequence. */
@@ -136,8 +95,10 @@ static void test_damaged_images_do_not(void **state)
 				section = &s.image.sections[0];
 			at = section->raw.v + (random >> 4) % section->raw_size;
 			s.relinked.bytes[at] ^= 0x10;
-			fix_checksum(&s);
-			if (verify(&s, &report, &diag) != STATUS_VERIFY)
+			fix_checksum_at(s.relinked.bytes, s.relinked.size,
+					s.image.headers.optional.v + OPTIONAL_CHECKSUM);
+			if (random_relink_verify(&s.graph, &s.relinked, &report, &diag) !=
+			    STATUS_VERIFY)
 				fail_msg("%s: the byte at 0x%x passes", paths[i], at);
 			s.relinked.bytes[at] ^= 0x10;
 		}
