@@ -8,7 +8,6 @@ and bytes by reason.  For the largest one (DuckDB's DLL, 25 MB of code) also wha
 and the relink cost, as transform_cost.py measures it.  Names are those of corpus.py.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -59,16 +58,5 @@ def benchmark(arguments):
     return report
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("images", nargs="*", default=IMAGES, help="names of corpus.py")
-    try:
-        return paired.run_main(benchmark, parser)
-    except corpus.CorpusError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(transform_cost.main(benchmark, IMAGES, __doc__))

@@ -136,12 +136,13 @@ def benchmark(arguments):
     return report
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def main(measure=benchmark, images=IMAGES, description=__doc__):
+    """The command line of what measures images."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("images", nargs="*", default=IMAGES, help="names of corpus.py")
+    parser.add_argument("images", nargs="*", default=images, help="names of corpus.py")
     try:
-        return paired.run_main(benchmark, parser)
+        return paired.run_main(measure, parser)
     except corpus.CorpusError as error:
         print(error, file=sys.stderr)
         return 1

@@ -15,8 +15,9 @@ function symbol must be a function.  Code in doubt is not judged, but what it re
 pinned.
 
 The programs are SQLite and those in oracle/, by GCC and clang with their linkers, at all levels
-of optimization, and a fixture with exceptions of the MSVC ABI, by clang and lld-link.  What compilers made is cached by corpus.py.  Without names, all are compared
-but SQLite at -O3, which is known too.
+of optimization, and a fixture with exceptions of the MSVC ABI, by clang and lld-link.  What
+compilers made is cached by corpus.py.  Without names, all are compared but SQLite at -O3, which
+is known too.
 """
 
 import bisect
@@ -323,7 +324,8 @@ class Oracle:
                     found[site] = ({"va64"}, None if home is None else home + addend)
                 elif kind == ADDR32NB:
                     addend, = struct.unpack_from("<i", section.data, offset)
-                    found[site] = ({"rva", "rva-end", "state"}, None if home is None else home + addend)
+                    found[site] = ({"rva", "rva-end", "state"},
+                                   None if home is None else home + addend)
                 elif REL32 <= kind <= REL32_5 and section.is_code:
                     addend, = struct.unpack_from("<i", section.data, offset)
                     found[site] = ({"branch", "address", "memory"},

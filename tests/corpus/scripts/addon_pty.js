@@ -5,7 +5,8 @@ const conpty = require('./prebuilds/win32-x64/conpty.node');
 const winpty = require('./prebuilds/win32-x64/pty.node');
 const list = require('./prebuilds/win32-x64/conpty_console_list.node');
 
-const plain = text => String(text).replace(/Z:\\\S*\\/gi, '').replace(/\d{3,}/g, 'N').split('\n')[0];
+const plain = text =>
+	String(text).replace(/Z:\\\S*\\/gi, '').replace(/\d{3,}/g, 'N').split('\n')[0];
 
 function attempt(name, act) {
 	try {
@@ -27,19 +28,23 @@ function calls() {
 	attempt('kill of nothing', () => conpty.kill(5, false));
 	attempt('exit code of nothing', () => winpty.getExitCode(4));
 	attempt('processes of nothing', () => winpty.getProcessList(99));
-	attempt('winpty of no file', () => winpty.startProcess('none.exe', '', ['a=b'], process.cwd(), 80, 24, false));
-	attempt('winpty of a program', () => winpty.startProcess('C:\\windows\\system32\\cmd.exe', 'cmd /c exit', ['a=b'], process.cwd(), 80, 24, true));
+	attempt('winpty of no file', () =>
+		winpty.startProcess('none.exe', '', ['a=b'], process.cwd(), 80, 24, false));
+	attempt('winpty of a program', () => winpty.startProcess(
+		'C:\\windows\\system32\\cmd.exe', 'cmd /c exit', ['a=b'], process.cwd(), 80, 24, true));
 }
 
 function spawned() {
 	const pty = require('./lib/index.js');
-	const terminal = pty.spawn('cmd.exe', ['/c', 'echo hello & exit 7'], { cols: 80, rows: 24, useConpty: true });
+	const terminal = pty.spawn('cmd.exe', ['/c', 'echo hello & exit 7'],
+		{ cols: 80, rows: 24, useConpty: true });
 	terminal.onData(() => {});
 	terminal.onExit(({ exitCode }) => {
 		console.log('exit', exitCode, exitCode === 7 ? 'done' : '');
 		process.exit(3);
 	});
-	attempt('conpty.dll', () => pty.spawn('cmd.exe', [], { useConpty: true, useConptyDll: true }));
+	attempt('conpty.dll', () =>
+		pty.spawn('cmd.exe', [], { useConpty: true, useConptyDll: true }));
 	attempt('resize', () => terminal.resize(100, 40));
 }
 

@@ -21,18 +21,23 @@ function optimized() {
 	for (let i = 1; i < 300000; i++)
 		float += Math.sin(i) / i + Math.pow(i, -1.5) + Math.atan2(i, 7) * 1e-9;
 	const fib = n => n < 2 ? n : fib(n - 1) + fib(n - 2);
-	const shapes = [{ a: 1 }, { b: 2, a: 3 }, { c: 0, b: 0, a: 5 }, [7], 'nine', { get a() { return 11; } }];
+	const shapes = [{ a: 1 }, { b: 2, a: 3 }, { c: 0, b: 0, a: 5 }, [7], 'nine',
+		{ get a() { return 11; } }];
 	let sum = 0;
 	for (let i = 0; i < 200000; i++)
 		sum += shapes[i % 6].a || shapes[i % 6].length;
-	console.log(primes, float.toFixed(9), fib(24), sum, 2n ** 300n % 1000007n, (123456789n ** 20n).toString(36));
+	console.log(primes, float.toFixed(9), fib(24), sum, 2n ** 300n % 1000007n,
+		(123456789n ** 20n).toString(36));
 }
 
 function expressions() {
-	const text = 'On 2021-12-26 and 1999-01-31, \u00e4pfel & \u{1f600} cost 12,50 or 3.75; foo(bar(baz))'.repeat(50);
-	console.log(text.replace(/(?<y>\d{4})-(?<m>\d\d)-(?<d>\d\d)/g, '$<d>.$<m>.$<y>').slice(0, 60));
+	const text = ('On 2021-12-26 and 1999-01-31, \u00e4pfel & \u{1f600} cost 12,50 or 3.75; ' +
+		'foo(bar(baz))').repeat(50);
+	console.log(text.replace(/(?<y>\d{4})-(?<m>\d\d)-(?<d>\d\d)/g, '$<d>.$<m>.$<y>')
+		.slice(0, 60));
 	console.log([...text.matchAll(/\p{L}+/gu)].length, text.split(/\b(?=\w)/).length,
-		text.match(/(?<=\()\w+/g).length, /^(?:a+)+$/.test('a'.repeat(20) + 'b'), /(\w)\1/.exec(text)[0]);
+		text.match(/(?<=\()\w+/g).length, /^(?:a+)+$/.test('a'.repeat(20) + 'b'),
+		/(\w)\1/.exec(text)[0]);
 	console.log('x'.replace(/(?:(a)|b|x)*?$/y, '[$1]'), 'aBc'.replace(/[a-z]/gi, c => c.charCodeAt(0)),
 		text.search(/[^\x00-\x7f]/), RegExp('(' + 'a|'.repeat(300) + 'b)').exec('cab').index);
 	assert.throws(() => new RegExp('('), SyntaxError);
@@ -63,8 +68,10 @@ function exceptions() {
 function international() {
 	const number = 1234567.891;
 	for (const locale of ['en-US', 'de-DE', 'ar-EG', 'hi-IN', 'ja-JP'])
-		console.log(locale, new Intl.NumberFormat(locale, { style: 'currency', currency: 'EUR' }).format(number),
-			new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long', timeZone: 'Asia/Tokyo' })
+		console.log(locale,
+			new Intl.NumberFormat(locale, { style: 'currency', currency: 'EUR' }).format(number),
+			new Intl.DateTimeFormat(locale,
+				{ dateStyle: 'full', timeStyle: 'long', timeZone: 'Asia/Tokyo' })
 				.format(new Date(86400000 * 365)),
 			new Intl.PluralRules(locale).select(2),
 			new Intl.RelativeTimeFormat(locale).format(-3, 'month'),
@@ -92,7 +99,8 @@ function structures() {
 
 async function later() {
 	const order = [];
-	const timers = [30, 10, 20].map(ms => new Promise(done => setTimeout(() => { order.push(ms); done(); }, ms * 5)));
+	const timers = [30, 10, 20].map(ms => new Promise(done =>
+		setTimeout(() => { order.push(ms); done(); }, ms * 5)));
 	setImmediate(() => order.push('immediate'));
 	process.nextTick(() => order.push('tick'));
 	Promise.resolve().then(() => order.push('micro'));
@@ -104,7 +112,8 @@ async function later() {
 	for await (const n of numbers())
 		order.push(n);
 	console.log(order);
-	await assert.rejects(Promise.any([Promise.reject(new Error('a')), Promise.reject(new Error('b'))]), AggregateError);
+	await assert.rejects(Promise.any([Promise.reject(new Error('a')),
+		Promise.reject(new Error('b'))]), AggregateError);
 }
 
 function webassembly() {

@@ -71,7 +71,8 @@ async function main() {
 	await threads();
 	await files();
 	await sockets();
-	console.log('child', execFileSync(process.execPath, ['-p', '6*7'], { stdio: ['ignore', 'pipe', 'inherit'] }).toString());
+	console.log('child', execFileSync(process.execPath, ['-p', '6*7'],
+		{ stdio: ['ignore', 'pipe', 'inherit'] }).toString());
 	await assert.rejects(() => fs.promises.open('no/such/file'), { code: 'ENOENT' });
 	console.log('done');
 }
