@@ -158,14 +158,6 @@ static bool is_displacement(const struct graph *graph, const struct code_constan
 	return false;
 }
 
-/* A constant may name a function, or a table in one that is not code. */
-static bool may_be_named(const struct discovery *d, struct rva rva)
-{
-	uint8_t state = *discovery_state(d, rva);
-
-	return (state & CODE_FUNCTION) || (state & CODE_STATE) == CODE_TABLE;
-}
-
 static bool is_from_stack(const struct operand *operand, uint32_t value)
 {
 	return operand->kind == OPERAND_MEMORY && operand->base == REGISTER_RSP &&
@@ -190,12 +182,24 @@ static bool is_stack_offset(const struct discovery *d, const struct code_constan
 		detail.target.reg == REGISTER_RSP);
 }
 
+static void catch_constant(struct discovery *d, const struct code_constant *constant)
+{
+	if (!is_displacement(d->graph, constant) && !is_stack_offset(d, constant))
+		discovery_doubt(d, constant->value, PIN_CODE_CONSTANT);
+}
+
+/* A constant may name a function.  A displacement may name a table that stands among code
+ * as well: that is how tables are read. */
 void hidden_refs_add(struct discovery *d)
 {
 	scan_sections(d);
 	for (uint32_t i = 0; i < d->constants.len; i++)
-		if (may_be_named(d, d->constants.data[i].value) &&
-		    !is_displacement(d->graph, &d->constants.data[i]) &&
-		    !is_stack_offset(d, &d->constants.data[i]))
-			discovery_doubt(d, d->constants.data[i].value, PIN_CODE_CONSTANT);
+		if (starts_function(d, d->constants.data[i].value.v))
+			catch_constant(d, &d->constants.data[i]);
+	for (uint32_t i = 0; i < d->displaced.len; i++) {
+		uint8_t state = *discovery_state(d, d->displaced.data[i].value);
+
+		if ((state & CODE_STATE) == CODE_TABLE)
+			catch_constant(d, &d->displaced.data[i]);
+	}
 }
