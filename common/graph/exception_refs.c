@@ -20,7 +20,8 @@
  *
  * Cost: each datum is read twice, however many rows share it.  A table of an image that
  * is made to share parts of data in many ways would be read again and again; a budget
- * ends that.
+ * ends that.  What is read in vain, as data of a form that it has not, is paid for too, and
+ * what the verifier will read for each row that shares it.
  */
 #include "graph/exception_pass.h"
 
@@ -70,7 +71,7 @@ static bool walk_all(struct exception_pass *pass, walk_function walk,
 
 	for (uint32_t i = 0, n; i < count && valid; i += n) {
 		n = same_word(users + i, count - i);
-		valid = walk(pass, users + i, n);
+		valid = pass->budget > 0 && walk(pass, users + i, n);
 		arena_reset(&pass->scratch);
 	}
 	return valid;

@@ -195,6 +195,9 @@ static bool walk_states(struct exception_pass *pass, const struct cxx_frame3 *fr
 	if (!pass->adding || frame->states.count == 0)
 		return true;
 	list_units(pass, users, count, &map);
+	/* The verifier looks through the map for each unit. */
+	if (!exception_pass_spend(pass, (uint64_t)map.count * map.unit_count))
+		return false;
 	map.movable = is_movable(pass, frame, &map);
 	if (!vec_push(&pass->maps, map))
 		pass->d->out_of_memory = true;

@@ -28,7 +28,19 @@ struct frame4_pass {
 /* The bytes of a list between its references must stay what they are: begins with one. */
 struct frame4_bytes {
 	struct rva from; /* up to here all is noted */
+	size_t spent;    /* up to here it has been paid for, from the list's begin */
 };
+
+/* Pays for what was read of a list since the last time, so that a list which turns out to
+ * be none is paid for as well; `readers` look into it on their own. */
+static bool spend_read(struct frame4_pass *f, const struct frame4_list *list,
+		       struct frame4_bytes *bytes, uint32_t readers)
+{
+	uint64_t read = list->r.pos - bytes->spent;
+
+	bytes->spent = list->r.pos;
+	return exception_pass_spend(f->pass, read * readers);
+}
 
 /* Notes what stands before a reference. */
 static void pass_field(struct frame4_pass *f, struct frame4_bytes *bytes, struct rva site)
@@ -44,13 +56,13 @@ static void add_field(struct frame4_pass *f, struct frame4_bytes *bytes, struct 
 	exception_pass_ref(f->pass, site, target, REF_RVA, enters);
 }
 
-/* Whether all of a list was read, within the budget. */
+/* Whether all of a list was read. */
 static bool finish_list(struct frame4_pass *f, const struct frame4_list *list,
 			const struct frame4_bytes *bytes)
 {
 	struct rva end = rva_add(list->rva, (uint32_t)list->r.pos);
 
-	if (!frame4_list_complete(list) || !exception_pass_spend(f->pass, list->r.pos))
+	if (!frame4_list_complete(list))
 		return false;
 	exception_pass_keep(f->pass, bytes->from, end.v - bytes->from.v);
 	return true;
@@ -70,7 +82,8 @@ static bool walk_unwinds(struct frame4_pass *f)
 	f->states = list.left;
 	while (frame4_next_unwind(&list, &row)) {
 		/* State -1 is where the count begins, which may have two bytes. */
-		if (row.distance == 0 || row.distance > row.offset ||
+		if (!spend_read(f, &list, &bytes, 1) || row.distance == 0 ||
+		    row.distance > row.offset ||
 		    (row.distance < row.offset && row.offset - row.distance < first))
 			return false;
 		if (row.site.v == 0)
@@ -107,7 +120,8 @@ static bool walk_catches(struct frame4_pass *f, struct rva catches)
 	if (list.left == 0)
 		return false;
 	while (frame4_next_catch(&list, &row)) {
-		if (!exception_pass_is_row(f->pass, row.funclet) ||
+		if (!spend_read(f, &list, &bytes, f->user_count) ||
+		    !exception_pass_is_row(f->pass, row.funclet) ||
 		    (row.type.v && !image_section_at(f->pass->d->image, row.type)))
 			return false;
 		add_field(f, &bytes, row.site, row.funclet, false);
@@ -137,8 +151,9 @@ static bool walk_tries(struct frame4_pass *f)
 		return true;
 	list = frame4_list_at(f->pass->d->image, f->frame.tries);
 	while (frame4_next_try(&list, &row))
-		if (row.high < row.low || row.catch_high <= row.high ||
-		    row.catch_high >= f->states || !walk_catches(f, row.catches))
+		if (!spend_read(f, &list, &bytes, f->user_count) || row.high < row.low ||
+		    row.catch_high <= row.high || row.catch_high >= f->states ||
+		    !walk_catches(f, row.catches))
 			return false;
 	return finish_list(f, &list, &bytes);
 }
@@ -153,7 +168,8 @@ static bool walk_states(struct frame4_pass *f, struct rva states, uint32_t size)
 	struct frame4_state row = {0};
 
 	while (frame4_next_state(&list, &row))
-		if (row.offset >= size || row.state < -1 || row.state >= limit)
+		if (!spend_read(f, &list, &bytes, 1) || row.offset >= size ||
+		    row.state < -1 || row.state >= limit)
 			return false;
 	return finish_list(f, &list, &bytes);
 }
@@ -169,7 +185,8 @@ static bool walk_segments(struct frame4_pass *f)
 		const struct runtime_function *segment =
 			discovery_table_entry(f->pass->d, row.begin);
 
-		if (!segment || segment->begin.v != row.begin.v ||
+		if (!spend_read(f, &list, &bytes, 1) || !segment ||
+		    segment->begin.v != row.begin.v ||
 		    !walk_states(f, row.states, segment->end.v - segment->begin.v))
 			return false;
 		pass_field(f, &bytes, row.site);

@@ -108,11 +108,13 @@ bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct runtime_function *f = users[i].function;
+		uint32_t read;
 		struct lsda area;
+		enum status status = lsda_read(pass->d->image, &pass->scratch,
+					       users[i].data, f->begin,
+					       f->end.v - f->begin.v, &area, &read, NULL);
 
-		if (lsda_read(pass->d->image, &pass->scratch, users[i].data, f->begin,
-			      f->end.v - f->begin.v, &area, NULL) != STATUS_OK ||
-		    !exception_pass_spend(pass, area.size))
+		if (!exception_pass_spend(pass, read) || status != STATUS_OK)
 			return false;
 		add_pads(pass, f, &area);
 		if (i == 0 || users[i].data.v != users[i - 1].data.v)

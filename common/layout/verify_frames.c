@@ -102,7 +102,8 @@ static enum status check_lsda(struct verifier *v, const struct handler_use *use)
 	struct arena arena = {0};
 	struct lsda was;
 	enum status status =
-		lsda_read(v->old_image, &arena, use->data, row->begin, size, &was, v->diag);
+		lsda_read(v->old_image, &arena, use->data, row->begin, size, &was,
+			  NULL, v->diag);
 
 	if (status == STATUS_OK && was.has_lp_start)
 		status = verify_frames_moved(v, row->begin, row->begin, row->begin,

@@ -197,13 +197,15 @@ static enum status read_records(const struct image *image, struct arena *arena,
 
 enum status lsda_read(const struct image *image, struct arena *arena, struct rva data,
 		      struct rva begin, uint32_t function_size, struct lsda *ret_lsda,
-		      struct diag *diag)
+		      uint32_t *ret_read, struct diag *diag)
 {
 	struct reader r = image_reader(image, data), records;
 	struct lsda lsda = {0};
 	uint64_t table_size = 0;
 	enum status status = read_header(image, data, &r, &lsda, &table_size, diag);
 
+	if (ret_read)
+		*ret_read = (uint32_t)r.pos;
 	if (status != STATUS_OK)
 		return status;
 	lsda.size = (uint32_t)(r.pos + table_size);
@@ -212,6 +214,8 @@ enum status lsda_read(const struct image *image, struct arena *arena, struct rva
 		lsda.lp_start = begin;
 	status = read_records(image, arena, rva_add(data, (uint32_t)r.pos), &records,
 			      function_size, &lsda, diag);
+	if (ret_read)
+		*ret_read += (uint32_t)records.pos;
 	if (status == STATUS_OK)
 		*ret_lsda = lsda;
 	return status;

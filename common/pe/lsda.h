@@ -25,12 +25,12 @@ struct lsda {
 	uint32_t size;           /* bytes up to the end of the call-site table */
 };
 
-/* Parses the table at `data` for a function of `function_size` bytes that
- * begins at `begin`; what it lists lives in `arena`.  MALFORMED when it is no such
- * table: encodings that are not known, sites outside the function or out of order, bytes
- * cut off. */
+/* Parses the table at `data` for a function of `function_size` bytes that begins at
+ * `begin`; what it lists lives in `arena`.  MALFORMED when it is no such table: encodings
+ * that are not known, sites outside the function or out of order, bytes cut off.
+ * *ret_read, unless NULL, gets the bytes that were looked at, whatever the status. */
 enum status lsda_read(const struct image *image, struct arena *arena, struct rva data,
 		      struct rva begin, uint32_t function_size, struct lsda *ret_lsda,
-		      struct diag *diag);
+		      uint32_t *ret_read, struct diag *diag);
 
 #endif

@@ -97,7 +97,7 @@ static void print_handler(struct image *image, const struct runtime_function *ro
 	struct scope_table scopes;
 	uint32_t size = row->end.v - row->begin.v;
 	bool is_lsda = lsda_read(image, &image->arena, info->handler_data, row->begin, size,
-				 &lsda, NULL) == STATUS_OK;
+				 &lsda, NULL, NULL) == STATUS_OK;
 	bool is_scopes =
 		scope_table_read(image, &image->arena, info->handler_data, &scopes,
 				 NULL) == STATUS_OK;

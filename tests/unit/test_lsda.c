@@ -28,7 +28,7 @@ static enum status read_table(const void *bytes, size_t size, struct built_image
 	assert_int_equal(built->status, STATUS_OK);
 	image_builder_release(&b);
 	return lsda_read(&built->image, &built->image.arena, rva_of(DATA), rva_of(CODE),
-			 FUNCTION_SIZE, ret_lsda, &built->diag);
+			 FUNCTION_SIZE, ret_lsda, NULL, &built->diag);
 }
 
 /* As GCC and clang write them for mingw: uleb128 fields, a type table. */
@@ -133,6 +133,28 @@ static void cut_off_tables_are_refused(void **state)
 	}
 }
 
+/* What it costs to find out that it is none, is known. */
+static void bytes_looked_at_are_counted(void **state)
+{
+	static const uint8_t late[] = {0xff, 0xff, 0x01, 12, 5, 5, 3, 0,
+				       9,    1,    4,    0,  1, 1, 4, 0};
+	struct built_image built;
+	struct lsda lsda;
+	uint32_t read = 0;
+
+	(void)state;
+	assert_int_equal(read_table(late, sizeof(late), &built, &lsda), STATUS_MALFORMED);
+	assert_int_equal(lsda_read(&built.image, &built.image.arena, rva_of(DATA),
+				   rva_of(CODE), FUNCTION_SIZE, &lsda, &read, NULL),
+			 STATUS_MALFORMED);
+	assert_int_equal(read, 12);
+	assert_int_equal(lsda_read(&built.image, &built.image.arena, rva_of(CODE),
+				   rva_of(CODE), FUNCTION_SIZE, &lsda, &read, NULL),
+			 STATUS_MALFORMED);
+	assert_in_range(read, 1, 11);
+	built_image_close(&built);
+}
+
 static void what_is_no_table_is_refused(void **state)
 {
 	static const uint8_t bad[][14] = {
@@ -184,6 +206,7 @@ int main(void)
 		cmocka_unit_test(fixed_fields_are_read),
 		cmocka_unit_test(landing_pads_may_lie_elsewhere),
 		cmocka_unit_test(cut_off_tables_are_refused),
+		cmocka_unit_test(bytes_looked_at_are_counted),
 		cmocka_unit_test(what_is_no_table_is_refused),
 		cmocka_unit_test(tables_without_sites_are_accepted),
 	};
