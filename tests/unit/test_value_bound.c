@@ -145,6 +145,14 @@ static void test_compared_with_a_register(void **unused)
 						   "\x77\x60\x0f\xb7\xc9" READ_ENTRY))
 				 .wide,
 			 true);
+	/* mov eax, 7; cmp rcx, rax */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\xb8\x07\0\0\0\x48\x39\xc1\x77\x60"
+					     READ_ENTRY),
+			 8);
+	/* mov rax, -1; cmp rcx, rax */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x48\xc7\xc0\xff\xff\xff\xff\x48\x39\xc1"
+					     "\x77\x60" READ_ENTRY),
+			 0);
 	/* mov eax, [rbx] */
 	assert_int_equal(BOUND_AFTER(LEA_RDX "\x8b\x03\x39\xc1\x77\x60" READ_ENTRY), 0);
 }
