@@ -104,6 +104,10 @@ static enum status take_overlay(struct image_file *file, struct diag *diag)
 	if (certificate->size) {
 		file->had_certificate = true;
 		/* Its "RVA" is a file offset; it stands at the file's end. */
+		if (certificate->rva.v && certificate->rva.v < begin)
+			return diag_fail(diag, STATUS_MALFORMED,
+					 "the signature begins before the sections' data "
+					 "ends");
 		if (certificate->rva.v >= begin && certificate->rva.v < end)
 			end = certificate->rva.v;
 	}

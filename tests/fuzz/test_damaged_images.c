@@ -75,6 +75,15 @@ static void certificate_of_no_place(struct full_image *f)
 	store_u32(directory(f, DIRECTORY_CERTIFICATE), 0);
 }
 
+static void certificate_in_a_section(struct full_image *f)
+{
+	uint8_t *row = directory(f, DIRECTORY_CERTIFICATE);
+	uint32_t begin = full_offset(f->bytes, f->entry);
+
+	store_u32(row + 4, load_u32(row + 4) + load_u32(row) - begin);
+	store_u32(row, begin);
+}
+
 /* The first relocations are the pointer's, the load configuration's, then those of
  * the callback and of the TLS directory. */
 static void callback_without_relocation(struct full_image *f)
@@ -370,6 +379,7 @@ static const struct damage damages[] = {
 	{"a directory of no place", directory_of_no_place, STATUS_OK, STATUS_OK},
 	{"a signature of no size", certificate_of_no_size, STATUS_OK, STATUS_OK},
 	{"a signature of no place", certificate_of_no_place, STATUS_OK, STATUS_OK},
+	{"a signature in a section", certificate_in_a_section, STATUS_OK, STATUS_MALFORMED},
 	{"a callback without relocation", callback_without_relocation, STATUS_OK,
 	 STATUS_OK},
 	{"a callback array in code", callback_array_in_code, STATUS_OK, STATUS_OK},
