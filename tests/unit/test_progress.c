@@ -30,7 +30,6 @@ static void terminal_open(struct terminal *t)
 	assert_true(slave >= 0);
 	t->stream = fdopen(slave, "w");
 	assert_non_null(t->stream);
-	assert_int_equal(fcntl(t->master, F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(setenv("TERM", "xterm", 1), 0);
 }
 
@@ -40,13 +39,22 @@ static void terminal_close(struct terminal *t)
 	close(t->master);
 }
 
-/* What has been written since the last call. */
+/* What has been written since the last call.  The system hands it over piece by piece,
+ * some of it later: a mark behind it tells when all has come. */
 static const char *terminal_written(struct terminal *t)
 {
 	static char text[4096];
-	ssize_t n = read(t->master, text, sizeof(text) - 1);
+	const char mark = 1;
+	size_t size = 0;
 
-	text[n > 0 ? n : 0] = '\0';
+	assert_int_equal(write(fileno(t->stream), &mark, 1), 1);
+	do {
+		ssize_t n = read(t->master, text + size, sizeof(text) - size);
+
+		assert_true(n > 0);
+		size += (size_t)n;
+	} while (text[size - 1] != mark);
+	text[size - 1] = '\0';
 	return text;
 }
 
