@@ -27,6 +27,8 @@
 
 #include <stdlib.h>
 
+#include "base/rva_list.h"
+
 enum { BUDGET_PER_BYTE = 16 }; /* of the file */
 
 typedef bool (*walk_function)(struct exception_pass *, const struct handler_user *,
@@ -165,13 +167,6 @@ static int compare_parts(const void *a, const void *b)
 	return (x->begin.v > y->begin.v) - (x->begin.v < y->begin.v);
 }
 
-static int compare_rvas(const void *a, const void *b)
-{
-	const struct rva *x = a, *y = b;
-
-	return (x->v > y->v) - (x->v < y->v);
-}
-
 /* Says of each part where the parts beside it begin and end. */
 static void find_runs(struct exception_pass *pass)
 {
@@ -207,8 +202,7 @@ static void list_parts(struct exception_pass *pass)
 	if (pass->parts.len == 0)
 		return;
 	qsort(pass->parts.data, pass->parts.len, sizeof(*pass->parts.data), compare_parts);
-	qsort(pass->unwind_infos.data, pass->unwind_infos.len,
-	      sizeof(*pass->unwind_infos.data), compare_rvas);
+	rvas_sort(pass->unwind_infos.data, pass->unwind_infos.len);
 	find_runs(pass);
 }
 

@@ -16,6 +16,7 @@
  * information begins, so that all of it is seen; each word that names code must name the
  * function, or its end.  All words move with the function then, or are numbers.
  */
+#include "base/rva_list.h"
 #include "graph/exception_pass.h"
 #include "pe/gs_data.h"
 #include "pe/lsda.h"
@@ -127,17 +128,10 @@ bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
 /* The first unwind information at or behind `rva`, UINT32_MAX when there is none. */
 static uint32_t next_unwind_info(const struct exception_pass *pass, uint32_t rva)
 {
-	uint32_t low = 0, high = pass->unwind_infos.len;
+	uint32_t next = rvas_first_from(pass->unwind_infos.data, pass->unwind_infos.len,
+					rva_of(rva));
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (pass->unwind_infos.data[middle].v < rva)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < pass->unwind_infos.len ? pass->unwind_infos.data[low].v : UINT32_MAX;
+	return next < pass->unwind_infos.len ? pass->unwind_infos.data[next].v : UINT32_MAX;
 }
 
 /* Whether words between the data and the next unwind information name a place in the

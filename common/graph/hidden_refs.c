@@ -19,7 +19,8 @@
  */
 #include <string.h>
 
-#include "graph/jump_solver.h"
+#include "base/rva_list.h"
+#include "graph/discovery.h"
 #include "pe/section_name.h"
 
 /* Whether a known reference explains the word at `site`; *at walks the sorted

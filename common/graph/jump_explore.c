@@ -8,6 +8,7 @@
  * show. */
 #include <string.h>
 
+#include "base/rva_list.h"
 #include "graph/jump_solver.h"
 
 /* What a round finds; nothing is marked before its end, since marks change answers. */

@@ -29,11 +29,6 @@ struct jump_solver {
 	uint32_t hint_count;       /* 0 when proving */
 };
 
-void rvas_sort(struct rva *rvas, uint32_t count);
-
-/* The index of the first of sorted `rvas` at or behind `rva`. */
-uint32_t rvas_first_from(const struct rva *rvas, uint32_t count, struct rva rva);
-
 /* Sorts discovery's lists of jumps, labels, loads and branches; solving needs them
  * sorted. */
 void jump_solver_sort(struct discovery *d);

@@ -47,6 +47,8 @@
 
 #include <string.h>
 
+#include "base/rva_list.h"
+
 enum { PROVE_ROUNDS = 64 /* in which tables show new ways; none met needs three */ };
 
 /* A table that a label ends though another entry seems to follow: the label must be

@@ -10,17 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rva_list.h"
 #include "graph/discovery.h"
 #include "pe/throw_info.h"
 
 enum { WORD_BYTES = 4 };
-
-static int compare_rvas(const void *a, const void *b)
-{
-	const struct rva *x = a, *y = b;
-
-	return (x->v > y->v) - (x->v < y->v);
-}
 
 /* Whether a reference to the function is new: it may be code that nothing else led to. */
 static bool add_function(struct discovery *d, struct rva site, struct rva target)
@@ -86,7 +80,7 @@ bool throw_refs_add(struct discovery *d)
 	}
 	if (count)
 		memcpy(labels, d->data_labels.data, count * sizeof(*labels));
-	qsort(labels, count, sizeof(*labels), compare_rvas);
+	rvas_sort(labels, count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct throw_info info;
 
