@@ -66,6 +66,7 @@ struct doctor_handlers {
 	uint32_t users[HANDLER_FORM_COUNT];
 };
 
+/* `graph` must be discovered; forms that nobody uses count 0. */
 void doctor_count_handlers(const struct graph *graph, struct doctor_handlers *ret_handlers);
 
 /* What the symbol of dynamic value relocations asks for. */

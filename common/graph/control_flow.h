@@ -42,6 +42,7 @@ struct branch_span {
 	uint32_t count;
 };
 
+/* False when memory is out; then nothing is owned. */
 bool control_flow_init(struct control_flow *flow, struct discovery *d);
 void control_flow_release(struct control_flow *flow);
 

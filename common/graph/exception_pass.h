@@ -64,6 +64,7 @@ void exception_pass_rows(struct exception_pass *pass, struct rva begin, uint32_t
 void exception_pass_join(struct exception_pass *pass, struct rva first, struct rva last);
 void exception_pass_doubt(struct exception_pass *pass, struct rva rva);
 
+/* Whether `rva` lies in a code section's data. */
 bool exception_pass_is_code(const struct exception_pass *pass, struct rva rva);
 
 /* Whether a row of the function table begins at `rva`. */

@@ -64,6 +64,7 @@ struct value_query {
 	struct rva low, high; /* of all that was looked at since the two were set */
 };
 
+/* False when memory is out; then nothing is owned. */
 bool value_query_init(struct value_query *query, struct control_flow *flow);
 void value_query_release(struct value_query *query);
 
