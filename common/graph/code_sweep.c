@@ -178,7 +178,8 @@ static bool has_table(const struct code_range *range, uint32_t at, uint32_t end)
 	for (; at + 4 <= end && run < 2; at += 4) {
 		uint32_t word = load_u32(range->bytes + at), here = range->begin.v + at;
 
-		if (word - here + NEAR < 2 * NEAR && may_be_instruction(range, rva_of(word)))
+		if (word - here + NEAR < 2 * NEAR &&
+		    may_be_instruction(range, rva_of(word)))
 			run++;
 		else
 			run = 0;

@@ -262,7 +262,8 @@ static bool is_compilers_own(const struct value *target)
 
 /* How many bytes of a table of bytes or words can be its own, of which only the size of
  * its index tells how long it is. */
-static uint32_t clip_small_table(const struct jump_solver *s, struct rva table, uint32_t size)
+static uint32_t clip_small_table(const struct jump_solver *s, struct rva table,
+				 uint32_t size)
 {
 	const struct code_range *range = discovery_range(s->d, table);
 	uint32_t end = range ? next_code_label(range, table) : UINT32_MAX;

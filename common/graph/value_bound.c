@@ -121,8 +121,8 @@ static void find_constant(struct value_query *query, struct rva at, struct opera
 		    known->detail.target.kind == OPERAND_REGISTER &&
 		    known->detail.source.kind == OPERAND_CONSTANT &&
 		    known->detail.source.value >= 0 &&
-		    (uint64_t)known->detail.source.value < UINT64_C(1)
-								   << (8 * operand->size - 1))
+		    (uint64_t)known->detail.source.value <
+			    UINT64_C(1) << (8 * operand->size - 1))
 			*operand = known->detail.source;
 		return;
 	}
