@@ -52,13 +52,14 @@ static enum status write_starts(struct debug_image *image,
 				const struct db_image_functions *known, struct diag *diag)
 {
 	const struct pe_headers *h = &image->image.headers;
-	char *text = malloc(((size_t)known->count + 1) * LINE_BYTES), *p = text;
+	char *text = malloc(((size_t)known->count + 1) * LINE_BYTES), *p = text, *first;
 	enum status status;
 
 	if (!text)
 		return diag_no_memory(diag);
 	p += sprintf(p, "appulse-starts %d %" PRIx32 " %" PRIx32 " %" PRIx32 "\n",
 		     STARTS_VERSION, h->size_of_image, h->time_date_stamp, h->checksum);
+	first = p;
 	for (uint32_t i = 0; i < known->count; i++) {
 		const struct db_function *f = &known->functions[i];
 		const uint8_t *byte = image_bytes(&image->image, f->rva, 1);
@@ -66,7 +67,12 @@ static enum status write_starts(struct debug_image *image,
 		if (byte && image_is_code(&image->image, f->rva) && may_break(f))
 			p += sprintf(p, "%" PRIx32 " %02x\n", f->rva.v, *byte);
 	}
-	status = file_write(image->starts, text, (size_t)(p - text), true, diag);
+	if (p == first)
+		status = diag_fail(diag, STATUS_NOT_FOUND,
+				   "no function of '%s' may have a breakpoint, all are in doubt "
+				   "or left alone by --pin", image->image.path);
+	else
+		status = file_write(image->starts, text, (size_t)(p - text), true, diag);
 	free(text);
 	return status;
 }

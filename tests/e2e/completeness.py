@@ -36,6 +36,7 @@ import harness
 from harness import claim, require
 
 ATTEMPTS = 4
+ROW_BYTES = 12                    # of the function table
 CHANCE, CHANCE_SHARE = 3, 0.005   # functions at most that were reached another time
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
           "position-indexed", "user"}
@@ -49,6 +50,8 @@ class Image:
     def __init__(self, path):
         self.path = path
         self.data = path.read_bytes()
+        begin, end = harness.function_table(self.data)
+        self.rows = {self.data[at:at + ROW_BYTES] for at in range(begin, end, ROW_BYTES)}
         self.base = int(re.search(r"ImageBase\s+([0-9a-f]+)", self.say("-p"))[1], 16)
         self.studied = set()
         self.branches, self.first_byte, self.text_before = {}, {}, {}
@@ -100,14 +103,16 @@ class Image:
         return before is not None and not re.match(r"(jmp|ret|int3|ud2|hlt|call)", before)
 
     def data_names(self, rva, data=None):
-        """Whether a word outside the code and the function table is this RVA.  `data`: of
-        this image or of another form of it."""
+        """Whether a word outside the code is this RVA, other than in rows of the function
+        table and their copies in chained unwind information.  `data`: of this image, or of
+        its instrumented form without what that adds."""
         data = data or self.data
         word = rva.to_bytes(4, "little")
-        others = harness.code_ranges(data) + [harness.function_table(data)]
+        code = harness.code_ranges(data)
         at = data.find(word)
         while at >= 0:
-            if not any(begin <= at < end for begin, end in others):
+            if not any(begin <= at < end for begin, end in code) and (
+                    data[at:at + ROW_BYTES] not in self.rows):
                 return True
             at = data.find(word, at + 1)
         return False
@@ -117,7 +122,7 @@ def is_part(image, rva):
     """Whether its row of the function table is chained to another: a part of a function, which
     the function's jump tables may lead to."""
     begin, end = harness.function_table(image.data)
-    for at in range(begin, end, 12):
+    for at in range(begin, end, ROW_BYTES):
         first, _, unwind = struct.unpack_from("<3I", image.data, at)
         if first == rva:
             return bool(image.data[harness.file_offset(image.data, unwind)] & 0x20)
@@ -135,8 +140,9 @@ def all_lead_to_thunks(image, instrumented, rva):
         to = at + len(code) + int.from_bytes(found[-4:], "little", signed=True)
         if len(code) < 5 or found[:-4] != code[:-4] or to == rva:
             return False
+    kept = instrumented[:harness.added_from(instrumented)]
     pointer = (image.base + rva).to_bytes(8, "little")
-    return pointer not in instrumented and not image.data_names(rva, instrumented)
+    return pointer not in kept and not image.data_names(rva, kept)
 
 
 def explain_lost(image, function, touched):

@@ -364,6 +364,11 @@ def code_ranges(data):
             for _, virtual_size, raw, raw_size, flags in sections(data) if flags & 0x20]
 
 
+def added_from(instrumented):
+    """Where in the file what instrumenting adds begins."""
+    return int.from_bytes(instrumented[instrumented.index(b".apcode\0"):][20:24], "little")
+
+
 def function_table(data):
     """The file range of an image's exception directory."""
     header = int.from_bytes(data[60:64], "little")

@@ -349,11 +349,11 @@ class Breakpoints(Case):
         [(image,)] = self.query('SELECT id FROM images')
         for n, rva in enumerate(self.functions):
             self.query('INSERT INTO functions(image, rva, size, movable, pins) '
-                       'VALUES(?, ?, 8, 0, ?)', image, rva, 'user,code-constant')
+                       'VALUES(?, ?, 8, 0, ?)', image, rva, 'hidden-reference,code-constant')
             # In the middle of an instruction: to be left alone.
             self.query('INSERT INTO functions(image, rva, size, movable, pins) '
                        'VALUES(?, ?, 1, 0, ?)', image, rva + 1,
-                       'user,' + DOUBTS[n % len(DOUBTS)])
+                       'hidden-reference,' + DOUBTS[n % len(DOUBTS)])
         self.query('DELETE FROM runs')
         self.query('PRAGMA wal_checkpoint(TRUNCATE)')
 
@@ -407,6 +407,12 @@ class Breakpoints(Case):
         got = self.profile('breakpoints', 'walk', 10)
         self.assertEqual(got.returncode, 1)
         self.assertIn('appulse-instrument', got.stderr)
+
+    def test_functions_that_are_all_left_alone(self):
+        self.query("UPDATE functions SET pins = 'user'")
+        got = self.profile('breakpoints', 'walk', 10)
+        self.assertEqual(got.returncode, 1)
+        self.assertIn('no function of', got.stderr)
 
     def test_another_build_is_left_alone(self):
         """The debugger by itself, with a list that is wrong in one byte."""
