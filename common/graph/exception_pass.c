@@ -1,5 +1,7 @@
 #include "graph/exception_pass.h"
 
+#include "base/rva_list.h"
+
 bool exception_pass_spend(struct exception_pass *pass, uint64_t bytes)
 {
 	if (bytes > pass->budget) {
@@ -125,4 +127,12 @@ const struct function_part *exception_pass_part_at(const struct exception_pass *
 			       rva.v < part->end.v
 		       ? part
 		       : NULL;
+}
+
+uint32_t exception_pass_next_info(const struct exception_pass *pass, struct rva rva)
+{
+	uint32_t next =
+		rvas_first_from(pass->unwind_infos.data, pass->unwind_infos.len, rva);
+
+	return next < pass->unwind_infos.len ? pass->unwind_infos.data[next].v : UINT32_MAX;
 }

@@ -79,6 +79,10 @@ const struct function_part *exception_pass_part_at(const struct exception_pass *
 						   const struct runtime_function *function,
 						   struct rva rva);
 
+/* The RVA of the first unwind information at or behind `rva`, UINT32_MAX when there is
+ * none. */
+uint32_t exception_pass_next_info(const struct exception_pass *pass, struct rva rva);
+
 /* The walks.  All users have one handler and the same first word. */
 bool scope_table_walk(struct exception_pass *pass, const struct handler_user *users,
 		      uint32_t count);

@@ -117,6 +117,25 @@ static void doubt_user(struct exception_pass *pass, const struct handler_user *u
 		exception_pass_doubt(pass, pass->parts.data[i].begin);
 }
 
+/* The bytes of data that stands alone, for struct handler_use. */
+static uint32_t size_of_data(const struct exception_pass *pass, struct rva data)
+{
+	enum { MOST_BYTES = 64, WORD_BYTES = 4 };
+	uint32_t size = exception_pass_next_info(pass, data) - data.v;
+	const uint8_t *bytes = image_bytes(pass->d->image, data, size);
+
+	if (size > MOST_BYTES || (size && !bytes))
+		return UNKNOWN_SIZE;
+	for (uint32_t i = 0; i + WORD_BYTES <= size; i += WORD_BYTES) {
+		struct rva word = rva_of(load_u32(bytes + i));
+
+		if (!exception_pass_is_code(pass, word) &&
+		    image_section_at(pass->d->image, word))
+			return UNKNOWN_SIZE;
+	}
+	return size;
+}
+
 static void add_handler(struct exception_pass *pass, const struct handler_user *users,
 			uint32_t count)
 {
@@ -133,6 +152,7 @@ static void add_handler(struct exception_pass *pass, const struct handler_user *
 			.handler = users[i].handler,
 			.data = users[i].data,
 			.form = (uint8_t)(added ? form : HANDLER_UNKNOWN),
+			.size = size_of_data(pass, users[i].data),
 		};
 
 		if (!vec_push(&d->graph->handlers, use))

@@ -115,11 +115,15 @@ enum handler_form {
 };
 
 /* A row of the function table with an exception handler. */
+#define UNKNOWN_SIZE UINT32_MAX
+
 struct handler_use {
 	uint32_t row;    /* index into tables.functions */
 	struct rva handler;
 	struct rva data; /* behind the handler's RVA in the unwind information */
 	uint8_t form;    /* enum handler_form */
+	uint32_t size;   /* bytes of data, if it ends at the next unwind information and leads to
+			  * no other data; else UNKNOWN_SIZE */
 };
 
 /* State of each byte of an executable section, in struct code_range. */

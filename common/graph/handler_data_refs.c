@@ -16,7 +16,6 @@
  * information begins, so that all of it is seen; each word that names code must name the
  * function, or its end.  All words move with the function then, or are numbers.
  */
-#include "base/rva_list.h"
 #include "graph/exception_pass.h"
 #include "pe/gs_data.h"
 #include "pe/lsda.h"
@@ -125,21 +124,12 @@ bool lsda_walk(struct exception_pass *pass, const struct handler_user *users,
 	return true;
 }
 
-/* The first unwind information at or behind `rva`, UINT32_MAX when there is none. */
-static uint32_t next_unwind_info(const struct exception_pass *pass, uint32_t rva)
-{
-	uint32_t next = rvas_first_from(pass->unwind_infos.data, pass->unwind_infos.len,
-					rva_of(rva));
-
-	return next < pass->unwind_infos.len ? pass->unwind_infos.data[next].v : UINT32_MAX;
-}
-
 /* Whether words between the data and the next unwind information name a place in the
  * function. */
 static bool names_itself(const struct exception_pass *pass,
 			 const struct runtime_function *f, struct rva behind)
 {
-	uint32_t limit = next_unwind_info(pass, behind.v);
+	uint32_t limit = exception_pass_next_info(pass, behind);
 
 	for (uint32_t at = behind.v; at - behind.v < LOOK_BEHIND_BYTES && limit - at >= 4;
 	     at += 4) {
@@ -204,7 +194,7 @@ bool label_walk(struct exception_pass *pass, const struct handler_user *users,
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct rva data = users[i].data;
-		uint32_t size = next_unwind_info(pass, data.v) - data.v;
+		uint32_t size = exception_pass_next_info(pass, data) - data.v;
 		bool shared = i > 0 && users[i - 1].data.v == data.v;
 
 		if (size > LABEL_DATA_BYTES || size % WORD_BYTES ||

@@ -13,8 +13,8 @@
  * aligned ones and a tenth of all.  Words relative to themselves or to a table name 49 more
  * in it, and none to five in others.
  *
- * Sections with data of exception handlers that are not understood are looked at byte by
- * byte all the same: such data may be packed, as FuncInfo4 is (observed: link 14.51), and
+ * Data of exception handlers that are not understood is looked at byte by byte all the
+ * same, and where it may lead to other data, its whole section: such data may be packed, as FuncInfo4 is (observed: link 14.51), and
  * name any function by its RVA.
  */
 #include <string.h>
@@ -92,7 +92,7 @@ static bool may_be_packed(const struct discovery *d, const struct section *secti
 		const struct handler_use *use = &d->graph->handlers.data[i];
 		const uint8_t *word = image_bytes(d->image, use->data, 4);
 
-		if (use->form == HANDLER_UNKNOWN &&
+		if (use->form == HANDLER_UNKNOWN && use->size == UNKNOWN_SIZE &&
 		    (rva_in(use->data, section->rva, section->virtual_size) ||
 		     (word && rva_in(rva_of(load_u32(word)), section->rva,
 				     section->virtual_size))))
@@ -132,6 +132,16 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 	return caught;
 }
 
+/* The words at other places than multiples of four. */
+static void scan_handler_data(struct discovery *d, const struct handler_use *use)
+{
+	const uint8_t *bytes = image_bytes(d->image, use->data, use->size);
+
+	for (uint32_t i = 0; bytes && i + 4 <= use->size; i++)
+		if ((use->data.v + i) % 4 && starts_function(d, load_u32(bytes + i)))
+			discovery_doubt(d, rva_of(load_u32(bytes + i)), PIN_HIDDEN_REFERENCE);
+}
+
 static void scan_sections(struct discovery *d)
 {
 	struct image *image = d->image;
@@ -143,6 +153,9 @@ static void scan_sections(struct discovery *d)
 	if (!words)
 		d->out_of_memory = true;
 	d->graph->hidden_words = words;
+	for (uint32_t i = 0; i < d->graph->handlers.len; i++)
+		if (d->graph->handlers.data[i].form == HANDLER_UNKNOWN)
+			scan_handler_data(d, &d->graph->handlers.data[i]);
 }
 
 /* Whether the constant is known to be a displacement from the image's own address. */

@@ -195,6 +195,49 @@ static void test_packed_word_of_odd_data(void **unused)
 	built_graph_release(&i.t);
 }
 
+static void set_unwind(struct frame_image *i, struct rva function, struct rva info)
+{
+	for (uint32_t k = 0; k < i->t.row_count; k++)
+		if (i->t.rows[k].begin.v == function.v)
+			i->t.rows[k].unwind = info;
+}
+
+/* A handler without data, as that of V8's own code, or with a word that leads to none:
+ * nothing is packed there. */
+static void expect_packed(uint32_t word, uint32_t words, bool packed)
+{
+	struct frame_image i;
+	struct rva handled;
+
+	frame_image_make(&i);
+	PUT(&i, "\0");
+	image_builder_align(&i.t.b, 4);
+	handled = PUT(&i, "\x19\x04\x01\x00\x04\x42\0\0");
+	frame_image_rva(&i, i.g);
+	for (uint32_t k = 0; k < words; k++)
+		image_builder_u32(&i.t.b, word);
+	set_unwind(&i, i.first, handled);
+	set_unwind(&i, i.second, PUT(&i, "\x01\x04\x01\x00\x04\x42\0\0"));
+	PUT(&i, "\0");
+	frame_image_rva(&i, i.cleanup); /* not at a multiple of four */
+	built_graph_discover(&i.t);
+	assert_true(PINS(&i.t, i.first) & PIN(UNKNOWN_HANDLER));
+	assert_int_equal(PINS(&i.t, i.cleanup), packed ? PIN(HIDDEN_REFERENCE) : 0);
+	built_graph_release(&i.t);
+}
+
+static void test_handler_with_little_data(void **unused)
+{
+	enum { NUMBER = 0x7fffffff, CODE_RVA = 0x1001, DATA_RVA = 0x2000 };
+
+	(void)unused;
+	expect_packed(0, 0, false);
+	expect_packed(NUMBER, 1, false);
+	expect_packed(CODE_RVA, 2, false);
+	expect_packed(DATA_RVA, 1, true);
+	expect_packed(NUMBER, 17, true); /* who knows how much it is */
+}
+
 /* A count of 128 and more has two bytes, and so state -1 is two bytes before the rows
  * (observed: DuckDB's DLL, link 14.51). */
 static void test_long_unwind_map(void **unused)
@@ -365,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_odd_frame3),
 		cmocka_unit_test(test_odd_frame4),
 		cmocka_unit_test(test_packed_word_of_odd_data),
+		cmocka_unit_test(test_handler_with_little_data),
 		cmocka_unit_test(test_long_unwind_map),
 		cmocka_unit_test(test_unit_without_a_row),
 		cmocka_unit_test(test_row_behind_a_unit),
