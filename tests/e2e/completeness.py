@@ -111,8 +111,8 @@ class Image:
         code = harness.code_ranges(data)
         at = data.find(word)
         while at >= 0:
-            if not any(begin <= at < end for begin, end in code) and (
-                    data[at:at + ROW_BYTES] not in self.rows):
+            rows = {data[at:at + ROW_BYTES], data[at - 4:at - 4 + ROW_BYTES]}  # begin, end
+            if not any(begin <= at < end for begin, end in code) and not rows & self.rows:
                 return True
             at = data.find(word, at + 1)
         return False
