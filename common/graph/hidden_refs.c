@@ -14,8 +14,9 @@
  * in it, and none to five in others.
  *
  * Data of exception handlers that are not understood is looked at byte by byte all the
- * same, and where it may lead to other data, its whole section: such data may be packed, as FuncInfo4 is (observed: link 14.51), and
- * name any function by its RVA.
+ * same, and where it may lead to other data, all of the sections that it lies in and leads
+ * to: such data may be packed, as FuncInfo4 is (observed: link 14.51), and name any
+ * function by its RVA.
  */
 #include <string.h>
 
@@ -84,18 +85,32 @@ static void doubt_starts(struct discovery *d, const uint32_t *values, unsigned c
 			discovery_doubt(d, rva_of(values[i]), PIN_HIDDEN_REFERENCE);
 }
 
-/* Whether data of a handler that is not understood begins there, or is led to by its
- * first word. */
+/* Whether data from `data` on lies in the section, or one of its first words leads there. */
+static bool leads_into(const struct image *image, struct rva data,
+		       const struct section *section)
+{
+	enum { WORDS = 16 }; /* more than any handler's data that is known */
+
+	if (rva_in(data, section->rva, section->virtual_size))
+		return true;
+	for (uint32_t i = 0; i < WORDS; i++) {
+		const uint8_t *word = image_bytes(image, rva_add(data, 4 * i), 4);
+
+		if (word &&
+		    rva_in(rva_of(load_u32(word)), section->rva, section->virtual_size))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the section may hold data of a handler that is not understood. */
 static bool may_be_packed(const struct discovery *d, const struct section *section)
 {
 	for (uint32_t i = 0; i < d->graph->handlers.len; i++) {
 		const struct handler_use *use = &d->graph->handlers.data[i];
-		const uint8_t *word = image_bytes(d->image, use->data, 4);
 
 		if (use->form == HANDLER_UNKNOWN && use->size == UNKNOWN_SIZE &&
-		    (rva_in(use->data, section->rva, section->virtual_size) ||
-		     (word && rva_in(rva_of(load_u32(word)), section->rva,
-				     section->virtual_size))))
+		    leads_into(d->image, use->data, section))
 			return true;
 	}
 	return false;
@@ -135,7 +150,9 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 /* The words at other places than multiples of four. */
 static void scan_handler_data(struct discovery *d, const struct handler_use *use)
 {
-	const uint8_t *bytes = image_bytes(d->image, use->data, use->size);
+	const uint8_t *bytes = use->size == UNKNOWN_SIZE
+				       ? NULL
+				       : image_bytes(d->image, use->data, use->size);
 
 	for (uint32_t i = 0; bytes && i + 4 <= use->size; i++)
 		if ((use->data.v + i) % 4 && starts_function(d, load_u32(bytes + i)))

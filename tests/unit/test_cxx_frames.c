@@ -202,40 +202,81 @@ static void set_unwind(struct frame_image *i, struct rva function, struct rva in
 			i->t.rows[k].unwind = info;
 }
 
-/* A handler without data, as that of V8's own code, or with a word that leads to none:
- * nothing is packed there. */
-static void expect_packed(uint32_t word, uint32_t words, bool packed)
+/* Gives `first` a handler with so many words of data, all the same; where they stand. */
+static struct rva put_handler(struct frame_image *i, uint32_t word, uint32_t count)
 {
-	struct frame_image i;
-	struct rva handled;
+	struct rva handled, data;
 
-	frame_image_make(&i);
-	PUT(&i, "\0");
-	image_builder_align(&i.t.b, 4);
-	handled = PUT(&i, "\x19\x04\x01\x00\x04\x42\0\0");
-	frame_image_rva(&i, i.g);
-	for (uint32_t k = 0; k < words; k++)
-		image_builder_u32(&i.t.b, word);
-	set_unwind(&i, i.first, handled);
-	set_unwind(&i, i.second, PUT(&i, "\x01\x04\x01\x00\x04\x42\0\0"));
-	PUT(&i, "\0");
-	frame_image_rva(&i, i.cleanup); /* not at a multiple of four */
-	built_graph_discover(&i.t);
-	assert_true(PINS(&i.t, i.first) & PIN(UNKNOWN_HANDLER));
-	assert_int_equal(PINS(&i.t, i.cleanup), packed ? PIN(HIDDEN_REFERENCE) : 0);
-	built_graph_release(&i.t);
+	frame_image_make(i);
+	image_builder_align(&i->t.b, 4);
+	handled = PUT(i, "\x19\x04\x01\x00\x04\x42\0\0");
+	frame_image_rva(i, i->g);
+	data = image_builder_here(&i->t.b);
+	for (uint32_t k = 0; k < count; k++)
+		image_builder_u32(&i->t.b, word);
+	set_unwind(i, i->first, handled);
+	set_unwind(i, i->second, PUT(i, "\x01\x04\x01\x00\x04\x42\0\0"));
+	return data;
 }
 
+static void expect_caught(struct frame_image *i, bool caught)
+{
+	built_graph_discover(&i->t);
+	assert_true(PINS(&i->t, i->first) & PIN(UNKNOWN_HANDLER));
+	assert_int_equal(PINS(&i->t, i->cleanup), caught ? PIN(HIDDEN_REFERENCE) : 0);
+	built_graph_release(&i->t);
+}
+
+/* A word behind the data, at no multiple of four, in the same section. */
+static void expect_packed(uint32_t word, uint32_t count, bool packed)
+{
+	struct frame_image i;
+
+	put_handler(&i, word, count);
+	PUT(&i, "\0");
+	frame_image_rva(&i, i.cleanup);
+	expect_caught(&i, packed);
+}
+
+enum { NUMBER = 0x7fffffff, CODE_RVA = 0x1001, DATA_RVA = 0x2000 };
+
+/* A handler without data, as that of V8's own code, or with words that lead to none: nothing
+ * is packed there. */
 static void test_handler_with_little_data(void **unused)
 {
-	enum { NUMBER = 0x7fffffff, CODE_RVA = 0x1001, DATA_RVA = 0x2000 };
-
 	(void)unused;
 	expect_packed(0, 0, false);
 	expect_packed(NUMBER, 1, false);
 	expect_packed(CODE_RVA, 2, false);
 	expect_packed(DATA_RVA, 1, true);
 	expect_packed(NUMBER, 17, true); /* who knows how much it is */
+}
+
+/* Not the first word leads to the section where a function is named. */
+static void test_handler_data_in_another_section(void **unused)
+{
+	struct frame_image i;
+	struct rva data, other;
+
+	(void)unused;
+	data = put_handler(&i, NUMBER, 2);
+	other = image_builder_section(&i.t.b, ".other", BUILT_CONST);
+	PUT(&i, "\0");
+	frame_image_rva(&i, i.cleanup);
+	frame_image_set(&i, rva_add(data, 4), other.v);
+	expect_caught(&i, true);
+}
+
+/* Data that leads nowhere names a function by itself. */
+static void test_handler_data_names_a_function(void **unused)
+{
+	struct frame_image i;
+	struct rva data;
+
+	(void)unused;
+	data = put_handler(&i, 0xffffff00, 2);
+	frame_image_set(&i, data, i.cleanup.v << 8 | 0x7f);
+	expect_caught(&i, true);
 }
 
 /* A count of 128 and more has two bytes, and so state -1 is two bytes before the rows
@@ -409,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_odd_frame4),
 		cmocka_unit_test(test_packed_word_of_odd_data),
 		cmocka_unit_test(test_handler_with_little_data),
+		cmocka_unit_test(test_handler_data_in_another_section),
+		cmocka_unit_test(test_handler_data_names_a_function),
 		cmocka_unit_test(test_long_unwind_map),
 		cmocka_unit_test(test_unit_without_a_row),
 		cmocka_unit_test(test_row_behind_a_unit),
