@@ -37,7 +37,7 @@ from harness import claim, require
 
 ATTEMPTS = 4
 ROW_BYTES = 12                    # of the function table
-CHANCE, CHANCE_SHARE = 3, 0.005   # functions at most that were reached another time
+CHANCE = 5                        # functions at most that were reached another time
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
           "position-indexed", "user"}
 OBJDUMP = "x86_64-w64-mingw32-objdump"
@@ -217,7 +217,7 @@ class Comparison:
         ranges = [(rva, rva + functions[rva]["size"]) for rva in breakpoints
                   if rva in functions]
         instrumented, by_chance = None, 0
-        chances = max(CHANCE, CHANCE_SHARE * len(breakpoints)) if self.may_be_chance else 0
+        chances = CHANCE if self.may_be_chance else 0
         if probes != breakpoints:
             self.images[image].study(probes ^ breakpoints)
             instrumented = (self.instrumented / image).read_bytes()
