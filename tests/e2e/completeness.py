@@ -37,7 +37,7 @@ from harness import claim, require
 
 ATTEMPTS = 4
 ROW_BYTES = 12                    # of the function table
-CHANCE = 5                        # functions at most that were reached another time
+CHANCE = 10                       # functions at most that were reached another time
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
           "position-indexed", "user"}
 OBJDUMP = "x86_64-w64-mingw32-objdump"
