@@ -68,6 +68,6 @@ const char *doctor_remark(const struct doctor *d, unsigned index)
 			"PDB and DWARF stay the original's: keep the map to translate";
 	if (d->image.headers.file_alignment < PAGE_BYTES)
 		remarks[count++] =
-			"to count pages under Wine relink with --file-alignment 4096";
+			"Wine maps code from the file only with --file-alignment 4096";
 	return index < count ? remarks[index] : NULL;
 }
