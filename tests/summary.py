@@ -5,7 +5,8 @@
 
 A program that speaks TAP counts each of its results, any other counts as one.  A program
 that failed though all its results were good, or gave none, is one failure.  A skipped test
-is named, counted, and a failure: nothing that these tests need may be missing.
+is named, counted, and a failure: nothing that these tests need may be missing.  What a
+failed result says of itself is repeated, which the runner's own output leaves out.
 """
 
 import json
@@ -14,6 +15,7 @@ import re
 import sys
 
 RESULT = re.compile(r"^(not )?ok\b[^#\n]*(# *skip)?", re.IGNORECASE | re.MULTILINE)
+FAILED = re.compile(r"^not ok\b(?!.*# *skip).*\n(?:#.*\n)*", re.IGNORECASE | re.MULTILINE)
 
 
 def count(record):
@@ -46,6 +48,8 @@ def main():
             for word, number in zip(("failed", "skipped"), counts[1:]):
                 if number:
                     print(f"{folder}: {word}: {record['name']} ({number})")
+            for failure in FAILED.findall(record["stdout"]):
+                print(failure, end="")
     passed, failed, skipped = total
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return int(failed > 0 or skipped > 0 or passed == 0)

@@ -54,12 +54,13 @@ def emulate(case, folder, arguments):
 
 
 def trace_order(comparison, image):
-    """Functions by probes, in the order of the first run's touches."""
-    return [row["rva"] for row in comparison.rows(
-        "SELECT t.rva FROM touches t JOIN traces f ON f.id = t.trace"
+    """Functions by probes, in the order of the first run's touches, and their threads."""
+    rows = comparison.rows(
+        "SELECT t.rva, t.thread FROM touches t JOIN traces f ON f.id = t.trace"
         " JOIN images i ON i.id = f.image JOIN processes p ON p.id = f.process"
         " WHERE i.name = ? AND p.run = (SELECT min(id) FROM runs WHERE kind = 'trace')"
-        " ORDER BY t.seq", image)]
+        " ORDER BY t.seq", image)
+    return [row["rva"] for row in rows], {row["thread"] for row in rows}
 
 
 def compare(case, folder, ordered):
@@ -80,7 +81,7 @@ def compare_image(comparison, image, addresses, base, ordered):
             for rva in range(rva, rva + size)}
     executed = [address - base for address in addresses if address - base in code]
     reached = [rva for rva in executed if rva in functions]
-    traced = trace_order(comparison, image)
+    traced, threads = trace_order(comparison, image)
     harness.note(f"{comparison.case.name} {image}: {len(executed)} instructions in "
                  f"{len(reached)} functions by the emulator, {len(traced)} by probes")
     require(reached, "the emulator saw nothing")
@@ -98,6 +99,7 @@ def compare_image(comparison, image, addresses, base, ordered):
     require(not open_questions,
             f"{len(open_questions)} not explained: {open_questions[:40]}")
     if ordered:
+        require(len(threads) == 1, f"{len(threads)} threads have no order among them")
         require_same_order(*([rva for rva in story if not reasons[rva]]
                              for story in (traced, reached)))
 
@@ -126,7 +128,7 @@ FIXTURES = ["cxx_exceptions", "data_imports", "delay_load", "exports", "frames",
             "function_pointers", "itself", "jump_tables", "tail_calls", "tiny",
             "tls_callbacks"]
 USUAL = ("gcc-O2", "clang-O2")
-THREADS = ("libstdc++", "tls_callbacks")
+THREADS = ("cxx_exceptions", "libstdc++", "tls_callbacks")
 
 
 def cases_of(what):

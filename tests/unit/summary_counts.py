@@ -21,8 +21,8 @@ def record(name, result, stdout=""):
 
 
 class Closing(unittest.TestCase):
-    def close(self, *runs):
-        """The last line and the exit code for runs, each a list of records or None."""
+    def run_summary(self, *runs):
+        """For runs, each a list of records or None."""
         with tempfile.TemporaryDirectory() as folder:
             names = []
             for number, records in enumerate(runs):
@@ -32,8 +32,12 @@ class Closing(unittest.TestCase):
                 if records is not None:
                     (logs / "testlog.json").write_text(
                         "".join(json.dumps(r) + "\n" for r in records))
-            done = subprocess.run([sys.executable, SUMMARY, *names], cwd=folder, text=True,
+            return subprocess.run([sys.executable, SUMMARY, *names], cwd=folder, text=True,
                                   stdout=subprocess.PIPE)
+
+    def close(self, *runs):
+        """The last line and the exit code."""
+        done = self.run_summary(*runs)
         return done.stdout.splitlines()[-1], done.returncode
 
     def test_all_is_well(self):
@@ -63,6 +67,12 @@ class Closing(unittest.TestCase):
         self.assertEqual(
             self.close([record("a", "OK", "ok 1 - x\nok 2 - y # SKIP no such thing\n")]),
             ("1 passed, 0 failed, 1 skipped", 1))
+
+    def test_failures_tell_why(self):
+        tap = "# before\nok 1 - x\nnot ok 2 - y\n# why\n# and where\nok 3 - z\n1..3\n"
+        self.assertEqual(self.run_summary([record("a", "ERROR", tap)]).stdout.splitlines(),
+                         ["0: failed: a (1)", "not ok 2 - y", "# why", "# and where",
+                          "2 passed, 1 failed"])
 
     def test_nothing_ran(self):
         self.assertEqual(self.close([]), ("0 passed, 0 failed", 1))
