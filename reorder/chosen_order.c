@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/db.h"
+#include "recorded_runs.h"
 
 const char *const order_names[ORDER_COUNT + 1] = {
 #define X(id, name) [ORDER_##id] = name,
@@ -11,16 +11,16 @@ const char *const order_names[ORDER_COUNT + 1] = {
 #undef X
 };
 
-static enum status count_touched(const struct graph *graph, const struct profile *profile,
+static enum status count_touched(const struct graph *graph, const struct db_profile *recorded,
 				 struct order_summary *summary, struct diag *diag)
 {
 	bool *touched = calloc((size_t)graph->functions.len + 1, sizeof(*touched));
 
 	if (!touched)
 		return diag_no_memory(diag);
-	for (uint32_t r = 0; r < profile->run_count; r++) {
-		for (uint32_t i = 0; i < profile->runs[r].count; i++) {
-			uint32_t f = graph_function_starting(graph, profile->runs[r].touched[i]);
+	for (uint32_t r = 0; r < recorded->count; r++) {
+		for (uint32_t i = 0; i < recorded->runs[r].count; i++) {
+			uint32_t f = graph_function_starting(graph, recorded->runs[r].rvas[i]);
 
 			if (f == NO_FUNCTION || touched[f])
 				continue;
@@ -30,24 +30,12 @@ static enum status count_touched(const struct graph *graph, const struct profile
 		}
 	}
 	free(touched);
-	summary->runs = profile->run_count;
+	summary->runs = recorded->count;
 	return STATUS_OK;
 }
 
-/* Runs of one scenario share its weight (docs/orders.md). */
-static double share_of_weight(const struct db_profile *recorded, uint32_t run)
-{
-	const struct db_profile_run *r = &recorded->runs[run];
-	uint32_t same = 0;
-
-	for (uint32_t i = 0; i < recorded->count; i++)
-		same += strcmp(recorded->runs[i].scenario, r->scenario) == 0;
-	return r->weight / same;
-}
-
-static enum status order_of_profile(const struct graph *graph, const struct db_profile *recorded,
-				    struct order *ret_order, struct order_summary *ret_summary,
-				    struct diag *diag)
+enum status order_of_runs(const struct graph *graph, const struct db_profile *recorded,
+			  struct order *ret_order, struct diag *diag)
 {
 	struct profile_run *runs = calloc((size_t)recorded->count + 1, sizeof(*runs));
 	struct profile profile = {.runs = runs, .run_count = recorded->count};
@@ -56,12 +44,10 @@ static enum status order_of_profile(const struct graph *graph, const struct db_p
 	if (!runs)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < recorded->count; i++)
-		runs[i] = (struct profile_run){.weight = share_of_weight(recorded, i),
+		runs[i] = (struct profile_run){.weight = db_profile_weight(recorded, i),
 					       .touched = recorded->runs[i].rvas,
 					       .count = recorded->runs[i].count};
 	status = order_first_touch(graph, &profile, ret_order, diag);
-	if (status == STATUS_OK)
-		status = count_touched(graph, &profile, ret_summary, diag);
 	free(runs);
 	return status;
 }
@@ -71,24 +57,17 @@ static enum status first_touch(const struct graph *graph, const struct sha256 *h
 			       struct order_summary *ret_summary, struct diag *diag)
 {
 	struct db_profile recorded = {0};
-	struct db *db = NULL;
 	enum status status;
 
 	if (!database)
 		return diag_fail(diag, STATUS_USAGE,
 				 "order 'first-touch' needs a trace database, say --db FILE");
-	status = db_open(database, DB_READONLY, &db, diag);
-	if (status != STATUS_OK)
-		return status;
-	status = db_load_profile(db, hash, DB_RUN_TRACE, &recorded, diag);
-	if (status == STATUS_NOT_FOUND || (status == STATUS_OK && recorded.count == 0))
-		status = diag_fail(diag, STATUS_NOT_FOUND,
-				   "'%s' has no run of this image, record one with "
-				   "appulse-profile run", database);
+	status = recorded_runs_load(database, hash, &recorded, diag);
 	if (status == STATUS_OK)
-		status = order_of_profile(graph, &recorded, ret_order, ret_summary, diag);
+		status = order_of_runs(graph, &recorded, ret_order, diag);
+	if (status == STATUS_OK)
+		status = count_touched(graph, &recorded, ret_summary, diag);
 	db_profile_release(&recorded);
-	db_close(db);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "layout/order.h"
+#include "trace/db.h"
 
 #define ORDER_LIST(X)                   \
 	X(FIRST_TOUCH, "first-touch")   \
@@ -41,5 +42,9 @@ struct order_summary {
 enum status chosen_order_make(const struct graph *graph, const struct sha256 *hash,
 			      const struct order_request *request, struct order *ret_order,
 			      struct order_summary *ret_summary, struct diag *diag);
+
+/* The order first-touch of these runs; statuses of order_first_touch. */
+enum status order_of_runs(const struct graph *graph, const struct db_profile *recorded,
+			  struct order *ret_order, struct diag *diag);
 
 #endif

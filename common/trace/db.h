@@ -258,6 +258,7 @@ struct db_profile_run {
 	double weight;
 	struct rva *rvas; /* in the order of their first touch, each once, over all
 			   * processes of the run */
+	int64_t *times_ns; /* of each: since 1970, UTC; never falls */
 	uint32_t count;   /* at least 1 */
 };
 
@@ -275,6 +276,10 @@ enum status db_load_profile(struct db *db, const struct sha256 *image,
 			    enum db_run_kind kind, struct db_profile *ret_profile,
 			    struct diag *diag);
 void db_profile_release(struct db_profile *profile);
+
+/* The run's share of its scenario's weight: runs of one scenario share it, so that running
+ * it more often does not make it more important (docs/orders.md). */
+double db_profile_weight(const struct db_profile *profile, uint32_t run);
 
 /* ---- merging ---- */
 

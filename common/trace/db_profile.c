@@ -75,10 +75,13 @@ static bool close_run(struct collector *c)
 	}
 	run->count = first_touches(c->touches.data, c->touches.len);
 	run->rvas = malloc(run->count * sizeof(*run->rvas));
-	if (!run->rvas)
+	run->times_ns = malloc(run->count * sizeof(*run->times_ns));
+	if (!run->rvas || !run->times_ns)
 		return false;
-	for (uint32_t i = 0; i < run->count; i++)
+	for (uint32_t i = 0; i < run->count; i++) {
 		run->rvas[i] = c->touches.data[i].rva;
+		run->times_ns[i] = c->touches.data[i].time_ns;
+	}
 	c->touches.len = 0;
 	return true;
 }
@@ -185,7 +188,18 @@ void db_profile_release(struct db_profile *profile)
 	for (uint32_t i = 0; i < profile->count; i++) {
 		free(profile->runs[i].scenario);
 		free(profile->runs[i].rvas);
+		free(profile->runs[i].times_ns);
 	}
 	free(profile->runs);
 	memset(profile, 0, sizeof(*profile));
+}
+
+double db_profile_weight(const struct db_profile *profile, uint32_t run)
+{
+	const struct db_profile_run *r = &profile->runs[run];
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i < profile->count; i++)
+		same += strcmp(profile->runs[i].scenario, r->scenario) == 0;
+	return r->weight / same;
 }

@@ -641,6 +641,7 @@ static void a_profile_orders_touches_over_processes(void **state)
 	};
 	struct db_touch of_r[] = {{.seq = 5, .rva = {0x99}, .time_ns = 1}};
 	static const uint32_t expected[] = {0x10, 0x40, 0x20, 0x30, 0x50};
+	static const int64_t times[] = {1100, 1550, 1600, 1600, 1800};
 	static const uint32_t expected_late[] = {0x99};
 	struct sha256 hash = hash_of("a.dll"), unknown = hash_of("?");
 	struct db_profile profile;
@@ -657,6 +658,7 @@ static void a_profile_orders_touches_over_processes(void **state)
 	assert_string_equal(profile.runs[0].scenario, "early");
 	assert_true(profile.runs[0].weight == 2);
 	assert_rvas(&profile.runs[0], expected, 5);
+	assert_memory_equal(profile.runs[0].times_ns, times, sizeof(times));
 	assert_int_equal(profile.runs[1].run, late);
 	assert_rvas(&profile.runs[1], expected_late, 1);
 	db_profile_release(&profile);
@@ -667,6 +669,22 @@ static void a_profile_orders_touches_over_processes(void **state)
 	assert_int_equal(db_load_profile(db, &unknown, DB_RUN_TRACE, &profile, &diag),
 			 STATUS_NOT_FOUND);
 	db_close(db);
+}
+
+static void runs_of_a_scenario_share_its_weight(void **state)
+{
+	char often[] = "often", once[] = "once";
+	struct db_profile_run runs[] = {
+		{.scenario = often, .weight = 3},
+		{.scenario = once, .weight = 5},
+		{.scenario = often, .weight = 1},
+	};
+	const struct db_profile profile = {runs, 3};
+
+	(void)state;
+	assert_true(db_profile_weight(&profile, 0) == 1.5);
+	assert_true(db_profile_weight(&profile, 1) == 5);
+	assert_true(db_profile_weight(&profile, 2) == 0.5);
 }
 
 static void pages_replace_those_of_the_same_process(void **state)
@@ -927,6 +945,7 @@ int main(void)
 		TEST(a_run_is_found_again_and_finished),
 		TEST(the_longer_version_of_a_trace_stays),
 		TEST(a_profile_orders_touches_over_processes),
+		TEST(runs_of_a_scenario_share_its_weight),
 		TEST(pages_replace_those_of_the_same_process),
 		TEST(a_relink_names_its_input),
 		TEST(merging_is_free_of_order_and_repetition),
