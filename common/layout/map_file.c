@@ -301,6 +301,21 @@ struct rva move_map_forward(const struct move_map *map, struct rva rva)
 	return move ? rva_add(move->to, rva.v - move->from.v) : rva;
 }
 
+uint32_t move_map_stretch(const struct move_map *map, struct rva rva, uint32_t size,
+			  struct rva *ret_to)
+{
+	const struct move *moves = map->moves.data;
+	const struct move *last = last_at(moves, map->moves.len, rva, false);
+	uint32_t next = last ? (uint32_t)(last - moves) + 1 : 0, limit = UINT32_MAX - rva.v;
+
+	*ret_to = move_map_forward(map, rva);
+	if (last && rva_in(rva, last->from, last->size))
+		limit = last->size - (rva.v - last->from.v);
+	else if (next < map->moves.len)
+		limit = moves[next].from.v - rva.v;
+	return size < limit ? size : limit;
+}
+
 struct rva move_map_backward(const struct move_map *map, struct rva rva, bool *ret_gone)
 {
 	const struct move *move = last_at(map->by_target, map->moves.len, rva, true);

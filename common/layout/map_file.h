@@ -48,6 +48,11 @@ void move_map_release(struct move_map *map);
  * RVA when it is in no moved block.  The map must be finished. */
 struct rva move_map_forward(const struct move_map *map, struct rva rva);
 
+/* How many of the `size` bytes at `rva` of the original stand together in the relinked
+ * image, from the first on; *ret_to is where.  0 for no bytes. */
+uint32_t move_map_stretch(const struct move_map *map, struct rva rva, uint32_t size,
+			  struct rva *ret_to);
+
 /* Where the byte at `rva` of the relinked image stood in the original: the same
  * RVA when it is in no moved block.  *ret_gone is set when a moved block has left
  * `rva` and none has come: such a byte has no original. */

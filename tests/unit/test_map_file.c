@@ -224,6 +224,44 @@ static void test_translates_like_a_table_of_bytes(void **state)
 	}
 }
 
+static bool move_begins_or_ends(const struct move_map *map, uint32_t rva)
+{
+	for (uint32_t i = 0; i < map->moves.len; i++)
+		if (map->moves.data[i].from.v == rva ||
+		    map->moves.data[i].from.v + map->moves.data[i].size == rva)
+			return true;
+	return false;
+}
+
+/* A stretch goes to the begin or end of the next move, and no further than asked for. */
+static void test_stretches_are_whole(void **state)
+{
+	static uint32_t forward[SPAN], backward[SPAN];
+	struct move_map map, none = {0};
+	struct diag diag;
+	struct rva to;
+
+	(void)state;
+	make_moves(3, &map, forward, backward);
+	assert_int_equal(move_map_finish(&map, &diag), STATUS_OK);
+	for (uint32_t i = 0; i < SPAN; i++) {
+		uint32_t all = move_map_stretch(&map, rva_of(i), SPAN - i, &to);
+
+		assert_true(all >= 1 && all <= SPAN - i);
+		assert_int_equal(to.v, forward[i]);
+		for (uint32_t k = 1; k < all; k++) {
+			assert_int_equal(forward[i + k], to.v + k);
+			assert_false(move_begins_or_ends(&map, i + k));
+		}
+		assert_true(all == SPAN - i || move_begins_or_ends(&map, i + all));
+		assert_int_equal(move_map_stretch(&map, rva_of(i), 1, &to), 1);
+		assert_int_equal(move_map_stretch(&map, rva_of(i), 0, &to), 0);
+	}
+	move_map_release(&map);
+	assert_int_equal(move_map_stretch(&none, rva_of(77), 1000, &to), 1000);
+	assert_int_equal(to.v, 77);
+}
+
 static void test_reads_what_it_writes(void **state)
 {
 	static uint32_t forward[SPAN], backward[SPAN];
@@ -307,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_moves_that_contradict),
 		cmocka_unit_test(test_accepts_the_limits),
 		cmocka_unit_test(test_translates_like_a_table_of_bytes),
+		cmocka_unit_test(test_stretches_are_whole),
 		cmocka_unit_test_setup_teardown(test_reads_what_it_writes, enter_folder,
 						leave_folder),
 		cmocka_unit_test_setup_teardown(test_names_the_file, enter_folder,
