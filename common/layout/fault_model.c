@@ -195,7 +195,9 @@ static void measure_curve(const struct fault_input *input, struct fault_result *
 	for (uint32_t i = 0; i < input->touch_count; i++) {
 		sum += result->curve[i];
 		if (input->times_ns && i > 0 && input->times_ns[i] > latest) {
-			double step = (double)input->times_ns[i] - (double)latest;
+			/* Exact also where the times themselves are not in a double. */
+			double step =
+				(double)((uint64_t)input->times_ns[i] - (uint64_t)latest);
 
 			timed += step * result->curve[i - 1];
 			width += step;

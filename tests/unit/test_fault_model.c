@@ -166,6 +166,9 @@ static void time_weighs_the_curve(void **state)
 	/* One fault for 10 ns, two for 30 ns; time that falls does not count. */
 	static const int64_t times[] = {1000, 1010, 990, 1040};
 	static const int64_t same[] = {7, 7, 7, 7};
+	/* The same since 1970. */
+	static const int64_t late[] = {1796088000000001000, 1796088000000001010,
+				       1796088000000000990, 1796088000000001040};
 	struct fault_input input = input_of(ranges, 4, 4, 1);
 	struct fault_result result;
 
@@ -175,6 +178,11 @@ static void time_weighs_the_curve(void **state)
 	assert_true(result.has_time);
 	assert_true(same_real(result.time_area, (10 * 1 + 30 * 2) / 40.0));
 	assert_true(same_real(result.area, (1 + 2 + 2 + 3) / 4.0));
+	fault_result_release(&result);
+
+	input.times_ns = late;
+	result = run(&input);
+	assert_true(same_real(result.time_area, (10 * 1 + 30 * 2) / 40.0));
 	fault_result_release(&result);
 
 	input.times_ns = same;
