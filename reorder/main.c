@@ -11,6 +11,7 @@ int main(int argc, char **argv)
 	static const struct subcommand subcommands[] = {
 		{NULL, "relink an image", reorder_command},
 		{"verify", "prove that an image is another one, relinked", verify_command},
+		{"simulate", "predict the page faults of orders and relinks", simulate_command},
 		{"translate", "turn old RVAs into new ones, and back", translate_command},
 	};
 	const struct decode_version zydis = decode_version();
