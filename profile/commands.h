@@ -9,6 +9,7 @@ enum status import_command(struct tool *tool, int argc, char **argv, struct diag
 enum status list_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status merge_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status report_command(struct tool *tool, int argc, char **argv, struct diag *diag);
+enum status query_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status pages_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status breakpoints_command(struct tool *tool, int argc, char **argv,
 				struct diag *diag);

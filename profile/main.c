@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 		{"list", "list runs and images", list_command},
 		{"merge", "add databases together", merge_command},
 		{"report", "show what runs touched of an image", report_command},
+		{"query", "ask a database in SQL", query_command},
 		{"pages", "run a command and record the code pages it touches", pages_command},
 		{"breakpoints", "run a command and record its functions by breakpoints",
 		 breakpoints_command},

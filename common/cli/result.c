@@ -106,6 +106,31 @@ json_t *result_add_object(struct result *result, json_t *array)
 	return NULL;
 }
 
+json_t *result_add_array(struct result *result, json_t *array)
+{
+	json_t *inner = json_array();
+
+	if (json_array_append_new(array, inner) == 0)
+		return inner;
+	result->failed = true;
+	return NULL;
+}
+
+void result_add_null(struct result *result, json_t *array)
+{
+	add(result, array, json_null());
+}
+
+void result_add_integer(struct result *result, json_t *array, int64_t n)
+{
+	add(result, array, json_integer(n));
+}
+
+void result_add_real(struct result *result, json_t *array, double value)
+{
+	add(result, array, isfinite(value) ? json_real(value) : json_null());
+}
+
 void result_add_text(struct result *result, json_t *array, const char *text)
 {
 	add(result, array, text_value(text));
@@ -123,7 +148,7 @@ enum status result_print(const struct result *result, FILE *to, struct diag *dia
 
 	if (result->failed)
 		return diag_no_memory(diag);
-	text = json_dumps(result->root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	text = json_dumps(result->root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	if (!text)
 		return diag_no_memory(diag);
 	if (fputs(text, to) < 0 || putc('\n', to) < 0 || fflush(to) != 0)

@@ -38,7 +38,7 @@ void result_init(struct result *result);
 void result_release(struct result *result);
 
 /* Set a member of `object`.  A NULL text gives null; bytes that are not UTF-8
- * become '?'.  A count is at most INT64_MAX. */
+ * become '?'.  A count is at most INT64_MAX, a real is finite. */
 void result_put_text(struct result *result, json_t *object, const char *key,
 		     const char *text);
 void result_put_count(struct result *result, json_t *object, const char *key, uint64_t n);
@@ -50,8 +50,12 @@ void result_put_null(struct result *result, json_t *object, const char *key);
 json_t *result_put_object(struct result *result, json_t *object, const char *key);
 json_t *result_put_array(struct result *result, json_t *object, const char *key);
 
-/* Append to an array. */
+/* Append to an array.  A real that JSON cannot say, an infinite one, becomes null. */
 json_t *result_add_object(struct result *result, json_t *array);
+json_t *result_add_array(struct result *result, json_t *array);
+void result_add_null(struct result *result, json_t *array);
+void result_add_integer(struct result *result, json_t *array, int64_t n);
+void result_add_real(struct result *result, json_t *array, double value);
 void result_add_text(struct result *result, json_t *array, const char *text);
 void result_add_count(struct result *result, json_t *array, uint64_t n);
 

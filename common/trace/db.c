@@ -280,6 +280,151 @@ int64_t db_changes(struct db *db)
 	return sqlite3_changes64(db->handle);
 }
 
+/* ---- statements of users ---- */
+
+/* Whether the pragma tells something and does nothing.  Some take a table's name. */
+static bool is_telling(const char *pragma, const char *value)
+{
+	static const char *const with_name[] = {"table_info", "table_xinfo", "table_list",
+						"index_list", "index_info",
+						"foreign_key_list"};
+	static const char *const plain[] = {"user_version", "application_id",
+					    "schema_version"};
+
+	for (unsigned i = 0; i < sizeof(with_name) / sizeof(*with_name); i++)
+		if (sqlite3_stricmp(pragma, with_name[i]) == 0)
+			return true;
+	for (unsigned i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		if (sqlite3_stricmp(pragma, plain[i]) == 0)
+			return !value;
+	return false;
+}
+
+/* What a statement that only reads may do. */
+static int authorize_reading(void *unused, int action, const char *first,
+			     const char *second, const char *schema, const char *view)
+{
+	(void)unused, (void)schema, (void)view;
+	switch (action) {
+	case SQLITE_SELECT:
+	case SQLITE_READ:
+	case SQLITE_FUNCTION:
+	case SQLITE_RECURSIVE:
+		return SQLITE_OK;
+	case SQLITE_PRAGMA:
+		return is_telling(first, second) ? SQLITE_OK : SQLITE_DENY;
+	default:
+		return SQLITE_DENY;
+	}
+}
+
+/* Whether only spaces and semicolons are left.  Comments count as a statement. */
+static bool is_blank(const char *sql)
+{
+	return sql[strspn(sql, "; \t\r\n")] == '\0';
+}
+
+/* A failure for which the text may be to blame. */
+static enum status fail_foreign(struct db *db, int code, struct diag *diag)
+{
+	switch (code & 0xff) {
+	case SQLITE_AUTH:
+	case SQLITE_READONLY:
+		return diag_fail(diag, STATUS_USAGE,
+				 "only queries that read are allowed (%s)",
+				 sqlite3_errmsg(db->handle));
+	case SQLITE_ERROR:
+	case SQLITE_MISMATCH:
+	case SQLITE_TOOBIG:
+	case SQLITE_CONSTRAINT:
+		return diag_fail(diag, STATUS_USAGE, "%s", sqlite3_errmsg(db->handle));
+	default:
+		return db_fail(db, code, diag);
+	}
+}
+
+enum status db_prepare_foreign(struct db *db, struct db_statement *statement,
+			       const char *sql, struct diag *diag)
+{
+	const char *tail = "";
+	enum status status = STATUS_OK;
+	int code;
+
+	*statement = (struct db_statement){.db = db};
+	sqlite3_set_authorizer(db->handle, authorize_reading, NULL);
+	code = sqlite3_prepare_v2(db->handle, sql, -1, &statement->handle, &tail);
+	sqlite3_set_authorizer(db->handle, NULL, NULL);
+	if (code != SQLITE_OK)
+		status = fail_foreign(db, code, diag);
+	else if (!statement->handle)
+		status = diag_fail(diag, STATUS_USAGE, "the query is empty");
+	else if (!is_blank(tail))
+		status = diag_fail(diag, STATUS_USAGE,
+				   "one statement at a time, there is more: '%s'", tail);
+	else if (!sqlite3_stmt_readonly(statement->handle) ||
+		 sqlite3_column_count(statement->handle) == 0)
+		status = diag_fail(diag, STATUS_USAGE,
+				   "only queries that read are allowed");
+	else if (sqlite3_bind_parameter_count(statement->handle) != 0)
+		status = diag_fail(diag, STATUS_USAGE,
+				   "parameters have no value here, write it out");
+	if (status != STATUS_OK)
+		db_finalize(statement);
+	return status;
+}
+
+enum status db_step_foreign(struct db_statement *statement, bool *ret_row,
+			    struct diag *diag)
+{
+	int code = sqlite3_step(statement->handle);
+
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		return fail_foreign(statement->db, code, diag);
+	*ret_row = code == SQLITE_ROW;
+	return STATUS_OK;
+}
+
+uint32_t db_column_count(const struct db_statement *statement)
+{
+	return (uint32_t)sqlite3_column_count(statement->handle);
+}
+
+const char *db_column_name(const struct db_statement *statement, int column)
+{
+	const char *name = sqlite3_column_name(statement->handle, column);
+
+	return name ? name : "";
+}
+
+bool db_column_cell(struct db_statement *statement, int column, struct db_cell *ret_cell)
+{
+	static const enum db_cell_type types[] = {
+		[SQLITE_INTEGER] = DB_CELL_INT, [SQLITE_FLOAT] = DB_CELL_REAL,
+		[SQLITE_TEXT] = DB_CELL_TEXT,   [SQLITE_BLOB] = DB_CELL_BLOB,
+		[SQLITE_NULL] = DB_CELL_NULL,
+	};
+	sqlite3_stmt *handle = statement->handle;
+	struct db_cell cell = {.type = types[sqlite3_column_type(handle, column)]};
+
+	if (cell.type == DB_CELL_INT)
+		cell.i = sqlite3_column_int64(handle, column);
+	if (cell.type == DB_CELL_REAL)
+		cell.r = sqlite3_column_double(handle, column);
+	if (cell.type == DB_CELL_TEXT)
+		cell.text = (const char *)sqlite3_column_text(handle, column);
+	if (cell.type == DB_CELL_BLOB)
+		cell.text = sqlite3_column_blob(handle, column);
+	if (cell.type == DB_CELL_TEXT || cell.type == DB_CELL_BLOB)
+		cell.size = (size_t)sqlite3_column_bytes(handle, column);
+	if (!cell.text && cell.size)
+		return false;
+	if (!cell.text)
+		cell.text = "";
+	*ret_cell = cell;
+	return cell.type != DB_CELL_TEXT ||
+	       sqlite3_errcode(sqlite3_db_handle(handle)) != SQLITE_NOMEM;
+}
+
 /* ---- transactions ---- */
 
 static enum status execute_text(struct db *db, const char *sql, struct diag *diag)
@@ -413,8 +558,6 @@ static enum status open_handle(struct db *db, enum db_mode mode, struct diag *di
 		db->handle = NULL;
 		code = open_uri(db, "?immutable=1", SQLITE_OPEN_READONLY);
 	}
-	if (code == SQLITE_OK && mode == DB_READONLY)
-		code = sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	return code == SQLITE_OK ? STATUS_OK : db_fail(db, code, diag);
 }
 
@@ -495,6 +638,37 @@ static enum status check_label(struct db *db, enum db_mode mode, struct diag *di
 	return STATUS_OK;
 }
 
+/* The views that a later version of the programs has added: for a reader they are
+ * made for this connection only. */
+static enum status add_views(struct db *db, enum db_mode mode, struct diag *diag)
+{
+	static const char create[] = "CREATE VIEW ";
+	enum status status = STATUS_OK;
+
+	for (const char *const *sql = db_schema; *sql && status == STATUS_OK; sql++) {
+		const char *name = *sql + strlen(create);
+		char *text, *word;
+		bool found;
+		int64_t one;
+
+		if (strncmp(*sql, create, strlen(create)) != 0)
+			continue;
+		word = strndup(name, strcspn(name, " "));
+		if (!word || asprintf(&text, "CREATE%s VIEW IF NOT EXISTS %s",
+				      mode == DB_READONLY ? " TEMP" : "", name) < 0) {
+			free(word);
+			return diag_no_memory(diag);
+		}
+		status = db_query_int(db, "SELECT 1 FROM sqlite_master WHERE name = ?1",
+				      DB_VALUES(db_text(word)), &found, &one, diag);
+		if (status == STATUS_OK && !found)
+			status = execute_text(db, text, diag);
+		free(word);
+		free(text);
+	}
+	return status;
+}
+
 enum status db_open(const char *path, enum db_mode mode, struct db **ret_db,
 		    struct diag *diag)
 {
@@ -512,6 +686,10 @@ enum status db_open(const char *path, enum db_mode mode, struct db **ret_db,
 	status = db->path ? open_handle(db, mode, diag) : diag_no_memory(diag);
 	if (status == STATUS_OK)
 		status = check_label(db, mode, diag);
+	if (status == STATUS_OK)
+		status = add_views(db, mode, diag);
+	if (status == STATUS_OK && mode == DB_READONLY)
+		status = execute_text(db, "PRAGMA query_only = ON", diag);
 	if (status != STATUS_OK) {
 		db_close(db);
 		return status;

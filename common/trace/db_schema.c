@@ -167,5 +167,33 @@ const char *const db_schema[] = {
 	"  b.name AS output, b.sha256 AS output_sha256, l.order_name, l.seed,"
 	"  l.placement, (SELECT count(*) FROM moves m WHERE m.relink = l.id) AS moves"
 	" FROM relinks l JOIN images a ON l.image = a.id JOIN images b ON l.output = b.id",
+
+	"CREATE VIEW v_functions AS"
+	" SELECT i.name AS image, i.sha256, f.rva, printf('0x%x', f.rva) AS rva_hex,"
+	"  f.name AS function, f.size, f.movable, f.pins, coalesce(u.runs, 0) AS runs,"
+	"  coalesce(u.scenarios, 0) AS scenarios"
+	" FROM functions f JOIN images i ON f.image = i.id"
+	" LEFT JOIN (SELECT t.image AS image, x.rva AS rva, count(DISTINCT r.id) AS runs,"
+	"   count(DISTINCT r.scenario) AS scenarios"
+	"  FROM touches x JOIN traces t ON x.trace = t.id"
+	"  JOIN processes p ON t.process = p.id JOIN runs r ON p.run = r.id"
+	"  GROUP BY t.image, x.rva) u ON u.image = f.image AND u.rva = f.rva",
+
+	"CREATE VIEW v_scenario_functions AS"
+	" SELECT i.name AS image, i.sha256, r.scenario, u.rva,"
+	"  printf('0x%x', u.rva) AS rva_hex, f.name AS function, f.size,"
+	"  count(DISTINCT r.id) AS runs, min(u.time_ns) / 1e6 AS earliest_ms"
+	" FROM touches u JOIN traces t ON u.trace = t.id"
+	" JOIN images i ON t.image = i.id"
+	" JOIN processes p ON t.process = p.id JOIN runs r ON p.run = r.id"
+	" LEFT JOIN functions f ON f.image = t.image AND f.rva = u.rva"
+	" GROUP BY t.image, r.scenario, u.rva",
+
+	"CREATE VIEW v_moves AS"
+	" SELECT l.id AS relink, l.order_name, a.name AS image, a.sha256, m.old_rva,"
+	"  printf('0x%x', m.old_rva) AS old_hex, m.new_rva,"
+	"  printf('0x%x', m.new_rva) AS new_hex, m.size, f.name AS function"
+	" FROM moves m JOIN relinks l ON m.relink = l.id JOIN images a ON l.image = a.id"
+	" LEFT JOIN functions f ON f.image = l.image AND f.rva = m.old_rva",
 	NULL,
 };

@@ -9,6 +9,7 @@
 #define APPULSE_TRACE_DB_STATEMENT_H
 
 #include "trace/db.h"
+#include "trace/db_query.h"
 
 struct sqlite3_stmt;
 
@@ -79,6 +80,18 @@ const char *db_column_text(struct db_statement *statement, int column);
 
 /* A heap copy of the text, NULL for a NULL; sticky NO_MEMORY. */
 char *db_column_copy(struct db_statement *statement, int column);
+
+/* The same for SQL that a user wrote: one statement that only reads, or USAGE. */
+enum status db_prepare_foreign(struct db *db, struct db_statement *statement,
+			       const char *sql, struct diag *diag);
+enum status db_step_foreign(struct db_statement *statement, bool *ret_row,
+			    struct diag *diag);
+
+/* What a statement gives, whatever it is.  The name and a cell's bytes live as for
+ * db_column_text; false when memory is out. */
+uint32_t db_column_count(const struct db_statement *statement);
+const char *db_column_name(const struct db_statement *statement, int column);
+bool db_column_cell(struct db_statement *statement, int column, struct db_cell *ret_cell);
 
 /* Prepare, run once, finalize. */
 enum status db_execute(struct db *db, const char *sql, const struct db_value *values,
