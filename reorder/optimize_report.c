@@ -116,17 +116,27 @@ static enum status print_change(const struct image_figures *f, struct diag *diag
 	return status;
 }
 
-/* The reasons behind each other, wrapped. */
-static void print_pins(const struct subject *s)
+static uint64_t functions_of(const json_t *pin)
+{
+	return (uint64_t)json_integer_value(json_object_get(pin, "functions"));
+}
+
+/* How many functions stay, and the reasons behind each other, wrapped. */
+static void print_pins(const struct subject *s, uint64_t pinned)
 {
 	size_t count = json_array_size(s->pins);
 	unsigned column = COLUMNS;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += functions_of(json_array_get(s->pins, i));
+	printf("  pinned   %s%s", human_count(pinned).text,
+	       sum > pinned ? ", some for several reasons" : "");
 
 	for (size_t i = 0; i < count; i++) {
 		const json_t *pin = json_array_get(s->pins, i);
 		const char *reason = json_string_value(json_object_get(pin, "reason"));
-		uint64_t n =
-			(uint64_t)json_integer_value(json_object_get(pin, "functions"));
+		uint64_t n = functions_of(pin);
 		char text[128];
 		unsigned length = (unsigned)snprintf(
 			text, sizeof(text), "%.60s %s%s", reason ? reason : "-",
@@ -155,10 +165,8 @@ static enum status print_image(const struct subject *s, struct diag *diag)
 	       human_things(f->runs, "run").text);
 	printf("  movable  %s (%s)\n", human_count(f->movable_functions).text,
 	       human_percent(f->movable_functions, f->functions).text);
-	if (pinned) {
-		printf("  pinned   %s", human_count(pinned).text);
-		print_pins(s);
-	}
+	if (pinned)
+		print_pins(s, pinned);
 	putchar('\n');
 	return status;
 }

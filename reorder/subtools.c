@@ -360,6 +360,19 @@ enum status subtool_run(struct subtools *subtools, const char *name, char **argu
 
 /* ---- the log ---- */
 
+/* What a terminal would show of a line: what stands behind its last carriage return, that
+ * of a Windows program's line end left out. */
+static char *shown_part(char *line)
+{
+	size_t length = strlen(line);
+	char *begin;
+
+	while (length && line[length - 1] == '\r')
+		line[--length] = '\0';
+	begin = strrchr(line, '\r');
+	return begin ? begin + 1 : line;
+}
+
 /* The last lines of a text, which is cut into lines; the tools' own words, which we
  * repeat anyway, left out. */
 static void show_lines(struct tool *tool, char *text)
@@ -368,6 +381,7 @@ static void show_lines(struct tool *tool, char *text)
 	unsigned count = 0;
 
 	while ((line = strsep(&rest, "\n"))) {
+		line = shown_part(line);
 		if (!line[0] || strncmp(line, "appulse-", 8) == 0)
 			continue;
 		if (count == LOG_TAIL_LINES)

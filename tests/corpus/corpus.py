@@ -178,6 +178,7 @@ def cached_folder(kind, commands, inputs):
     folder = cache_folder() / kind / key
     with Lock(f"{kind}-{key}"):
         if not folder.exists():
+            print(f"== building {kind}, kept for the next time", file=sys.stderr)
             folder.parent.mkdir(exist_ok=True)
             work = pathlib.Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
             try:

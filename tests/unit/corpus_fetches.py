@@ -74,6 +74,13 @@ class Fetches(unittest.TestCase):
         (self.cache / "installed").write_bytes(BAD)
         self.assertEqual(self.fetch(GOOD), (GOOD, 1))
 
+    def test_says_what_it_builds(self):
+        for said in (["== building kind, kept for the next time\n"], []):
+            with mock.patch.object(sys, "stderr") as stderr:
+                corpus.cached_folder("kind", [["bash", "-c", "touch made"]], [])
+            texts = "".join(call.args[0] for call in stderr.write.call_args_list)
+            self.assertEqual(texts, "".join(said))
+
     def test_a_failed_build_leaves_nothing(self):
         commands = [["bash", "-c", "touch half; exit 1"]]
         with self.assertRaises(corpus.CorpusError):
