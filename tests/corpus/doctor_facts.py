@@ -34,6 +34,9 @@ IMAGES = [
     ("sqlite-clang", LLD, "DLL", False, {"mingw-w64"}),
 ]
 
+# A loader that unpacks the real DLL into memory: most of the file is neither code nor tables.
+OPAQUE = {"swc.node": ".swcn"}
+
 
 def readobj(path, *options):
     return subprocess.run(["llvm-readobj", *options, path], check=True,
@@ -125,6 +128,8 @@ def faults_in(tool, name, linker, kind, is_addon, languages):
         faults.append("Rich header")
     if (told["image"]["kind"], told["image"]["node_addon"]) != (kind, is_addon):
         faults.append(f"kind: {told['image']['kind']}, addon {told['image']['node_addon']}")
+    if told["toolchain"]["opaque_section"] != OPAQUE.get(name):
+        faults.append(f"compressed section: {told['toolchain']['opaque_section']}")
     if not languages <= signs:
         faults.append(f"signs: {sorted(signs)}")
     if not (told["instrument"]["possible"] and told["reorder"]["possible"]):
@@ -145,4 +150,6 @@ def main(tool):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: doctor_facts.py APPULSE")
+    sys.exit(main(sys.argv[1]))
