@@ -17,6 +17,7 @@ const char *doctor_pin_advice(enum pin_reason reason)
 		[PIN_UNKNOWN_HANDLER] = report,
 		[PIN_HIDDEN_REFERENCE] = "mostly chance; or a private table of RVAs",
 		[PIN_CODE_CONSTANT] = "mostly chance; link in another order",
+		[PIN_ABSOLUTE_ADDRESS] = "link with base relocations (/DYNAMICBASE)",
 		[PIN_DOUBTFUL_TARGET] = "goes away with the other reasons",
 		[PIN_READ_AS_DATA] = in_text,
 		[PIN_OUTSIDE_REFERENCE] = odd,
@@ -31,8 +32,7 @@ const char *doctor_refusal_advice(enum status status)
 {
 	switch (status) {
 	case STATUS_NO_RELOCATIONS:
-		return "link it with /DYNAMICBASE and without /FIXED (GNU ld and lld: "
-		       "--dynamicbase)";
+		return "find out which tool marked them as stripped, or link it anew";
 	case STATUS_PACKED:
 		return "take the image from before it was packed";
 	case STATUS_INSTRUMENTED:

@@ -132,6 +132,7 @@ static void add_constants(struct discovery *d, const struct insn *insn, struct r
 		uint64_t value = insn->constants[i];
 		struct code_constant constant = {at, rva_of((uint32_t)value)};
 
+		absolute_refs_constant(d, value);
 		if (value > UINT32_MAX || !discovery_range(d, constant.value))
 			continue;
 		if (!vec_push(&d->constants, constant))

@@ -156,8 +156,8 @@ void table_bytes_rows(struct discovery *d, struct rva begin, uint32_t size, uint
 void table_bytes_sort(struct discovery *d, struct rva begin, uint32_t size,
 		      uint32_t stride);
 
-/* Keeps padding that a base relocation would change or that the volatile metadata name,
- * once padding is known. */
+/* Keeps padding that a base relocation would change, or that the volatile metadata or a
+ * word that may be an address name, once padding is known. */
 void table_bytes_keep_padding(struct discovery *d);
 
 /* Whether [rva, rva + size) lies in tables that hold no references but those that are
@@ -178,6 +178,14 @@ void guard_refs_check(struct discovery *d);
 /* How many bytes before the function at `rva` are its own: the hash that its callers
  * compare; 0 mostly.  Valid once table_refs_check has run. */
 uint32_t guard_hash_before(const struct discovery *d, struct rva rva);
+
+/* In an image without base relocations: doubts what words may be addresses of.  First
+ * what can be told before anything is decoded; what each constant in code tells; the rest
+ * once references are sorted; and all that some bytes may mean. */
+void absolute_refs_add(struct discovery *d);
+void absolute_refs_constant(struct discovery *d, uint64_t value);
+void absolute_refs_check(struct discovery *d);
+void absolute_refs_named_by(struct discovery *d, struct rva begin, uint32_t size);
 
 /* Whether a base relocation of 64 bits stands at `site`. */
 bool discovery_is_relocated(const struct discovery *d, struct rva site);

@@ -365,6 +365,7 @@ static enum status run_passes(struct discovery *d)
 	table_bytes_add(d);
 	known_data_add(d);
 	status = table_refs_add(d);
+	absolute_refs_add(d);
 	if (status == STATUS_OK)
 		status = exception_refs_add(d);
 	if (status != STATUS_OK)
@@ -388,6 +389,7 @@ static enum status run_passes(struct discovery *d)
 	status = table_bytes_check(d);
 	if (status != STATUS_OK)
 		return status;
+	absolute_refs_check(d);
 	hidden_refs_add(d);
 	indexed_code_find(d);
 	safety_policy_apply(d);

@@ -50,9 +50,10 @@ static bool is_scanned(const struct image *image, const struct section *section)
 
 	if ((section->characteristics & SECTION_EXECUTE) || section->raw_size == 0)
 		return false;
-	return !(section->characteristics & SECTION_DISCARDABLE) ||
-	       (!rva_in(relocs, section->rva, section->virtual_size) &&
-		strncmp(section_name(image, section), ".debug_", strlen(".debug_")) != 0);
+	if ((section->characteristics & SECTION_DISCARDABLE) &&
+	    rva_in(relocs, section->rva, section->virtual_size))
+		return false;
+	return !section_is_dwarf(image, section);
 }
 
 /* The last place up to `site` that something leads to, `site` itself when there is none;

@@ -13,6 +13,7 @@
 	X(UNKNOWN_HANDLER, "unknown-handler")     /* unclear exception data */             \
 	X(HIDDEN_REFERENCE, "hidden-reference")   /* a word in data equals its RVA */      \
 	X(CODE_CONSTANT, "code-constant")         /* a constant in code equals its RVA */  \
+	X(ABSOLUTE_ADDRESS, "absolute-address")   /* a word equals an address in it */     \
 	X(DOUBTFUL_TARGET, "doubtful-target")     /* bytes in doubt refer to it */         \
 	X(READ_AS_DATA, "read-as-data")           /* read or written by instructions */    \
 	X(OUTSIDE_REFERENCE, "outside-reference") /* it refers to no instruction */        \

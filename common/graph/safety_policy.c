@@ -19,9 +19,9 @@ static void pin(struct discovery *d, struct rva rva, enum pin_reason reason)
 		d->graph->functions.data[id].pins |= 1u << reason;
 }
 
-static void pin_doubts(struct discovery *d)
+static void pin_doubts(struct discovery *d, uint32_t from)
 {
-	for (uint32_t i = 0; i < d->doubts.len; i++)
+	for (uint32_t i = from; i < d->doubts.len; i++)
 		pin(d, d->doubts.data[i].rva, d->doubts.data[i].reason);
 }
 
@@ -93,6 +93,20 @@ static void pin_unknown_bytes(struct discovery *d)
 		function->pins |= 1u << PIN_UNKNOWN_BYTES;
 		pin_named_by_bytes(d, function);
 	}
+}
+
+/* Bytes in doubt may be an address wherever four of them stand. */
+static void pin_named_absolutely(struct discovery *d)
+{
+	uint32_t doubts = d->doubts.len;
+
+	for (uint32_t i = 0; i < d->graph->functions.len; i++) {
+		const struct function *function = &d->graph->functions.data[i];
+
+		if (is_doubtful(function) || function->pins & 1u << PIN_UNKNOWN_BYTES)
+			absolute_refs_named_by(d, function->begin, function->size);
+	}
+	pin_doubts(d, doubts);
 }
 
 static bool ends_unknown(const struct discovery *d, const struct function *function)
@@ -223,6 +237,20 @@ static void note_taken(struct discovery *d)
 	}
 }
 
+/* A word that may be a function's address stays, so nothing may take another for it: a
+ * program would find two pointers to it that are not equal. */
+static void keep_addresses(struct discovery *d)
+{
+	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
+		struct ref *ref = &d->graph->refs.data[i];
+		uint32_t id = graph_function_starting(d->graph, ref->target);
+
+		if (ref->kind != REF_BRANCH && id != NO_FUNCTION &&
+		    d->graph->functions.data[id].pins & 1u << PIN_ABSOLUTE_ADDRESS)
+			ref->enters = false;
+	}
+}
+
 static void pin_blocks(struct graph *graph)
 {
 	for (uint32_t i = 0; i < graph->functions.len; i++)
@@ -232,14 +260,16 @@ static void pin_blocks(struct graph *graph)
 
 void safety_policy_apply(struct discovery *d)
 {
-	pin_doubts(d);
+	pin_doubts(d, 0);
 	pin_user_ranges(d);
 	doubt_neighbours(d);
 	pin_unknown_bytes(d);
 	doubt_odd_branches(d);
+	pin_named_absolutely(d);
 	drop_doubtful_refs(d);
 	pin_odd_targets(d);
 	drop_inner_branches(d->graph);
 	note_taken(d);
+	keep_addresses(d);
 	pin_blocks(d->graph);
 }

@@ -369,6 +369,9 @@ void table_bytes_keep_padding(struct discovery *d)
 		keep_padding(d, dynamic->fixups[i].site, 1);
 	for (uint32_t i = 0; i < metadata->access_count; i++)
 		keep_padding(d, volatile_access(d->image, metadata, i), 1);
+	for (uint32_t i = 0; i < d->doubts.len; i++)
+		if (d->doubts.data[i].reason == PIN_ABSOLUTE_ADDRESS)
+			keep_padding(d, d->doubts.data[i].rva, 1);
 }
 
 static int compare_begins(const void *a, const void *b)

@@ -265,8 +265,11 @@ static enum status store_relocations(struct image_file *file, const uint8_t *byt
 	uint8_t *old = image_file_at(file, directory->rva, directory->size);
 	enum status status = STATUS_OK;
 
-	assert(old);
-	memset(old, 0, directory->size);
+	/* None, and none needed. */
+	if (!old && size == 0)
+		return STATUS_OK;
+	if (old)
+		memset(old, 0, directory->size);
 	if (size == 0 && directory->size >= sizeof(empty)) {
 		bytes = empty;
 		size = sizeof(empty);
@@ -288,12 +291,16 @@ static enum status store_relocations(struct image_file *file, const uint8_t *byt
 enum status rewrite_relocations(const struct rewrite *rewrite, const struct reloc *more,
 				uint32_t count, struct diag *diag)
 {
+	const struct image *image = rewrite->graph->image;
 	const struct relocations *old = &rewrite->graph->tables.relocs;
-	struct reloc *relocs = calloc((size_t)old->count + count + 1, sizeof(*relocs));
+	struct reloc *relocs;
 	enum status status;
 	uint8_t *bytes = NULL;
 	uint32_t size = 0;
 
+	if (!image_has_relocations(image) && !image_may_lie_anywhere(image))
+		return STATUS_OK;
+	relocs = calloc((size_t)old->count + count + 1, sizeof(*relocs));
 	if (!relocs)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < old->count; i++) {

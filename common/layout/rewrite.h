@@ -42,7 +42,8 @@ enum status rewrite_volatile_ranges(const struct rewrite *rewrite, struct diag *
 enum status rewrite_dynamic_relocations(const struct rewrite *rewrite, struct diag *diag);
 
 /* Writes the base relocations of the moved words, and `count` further ones, in
- * the old table's place, or in a new section when they need more room. */
+ * the old table's place, or in a new section when they need more room.  An image that
+ * has none and always lies at its preferred base needs none. */
 enum status rewrite_relocations(const struct rewrite *rewrite, const struct reloc *more,
 				uint32_t count, struct diag *diag);
 

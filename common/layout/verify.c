@@ -135,6 +135,7 @@ static enum status run_steps(struct verifier *v, struct rediscovery *r)
 		verify_volatile,    /* volatile metadata */
 		verify_dynamic,     /* dynamic value relocations */
 		verify_references,  /* each other field that means code */
+		verify_absolute,    /* without relocations: whatever may be an address */
 		verify_frames,      /* exception data: states, funclets, scopes */
 		verify_functions,   /* each function, where discovery finds it */
 		verify_rediscovered, /* no reference that the original has not */

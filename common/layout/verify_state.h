@@ -148,6 +148,7 @@ enum status verify_code(struct verifier *v);
 enum status verify_frames(struct verifier *v);
 enum status verify_functions(struct verifier *v);
 enum status verify_relocations(struct verifier *v);
+enum status verify_absolute(struct verifier *v);
 enum status verify_tables(struct verifier *v);
 enum status verify_volatile(struct verifier *v);
 enum status verify_dynamic(struct verifier *v);

@@ -87,11 +87,18 @@ enum status image_open_bytes(struct image *image, const void *bytes, size_t size
 			     const char *name, struct diag *diag);
 
 /* Refuses what no tool of ours may touch: DOTNET, GO, PACKED, UNSUPPORTED
- * (CHPE and ARM64EC/X images), NO_RELOCATIONS (a DLL whose base relocations are
- * stripped, or any image without them). */
+ * (CHPE and ARM64EC/X images), NO_RELOCATIONS (an image that says that its base
+ * relocations are stripped, and has some). */
 enum status image_check_supported(const struct image *image, struct diag *diag);
 
 void image_release(struct image *image);
+
+/* Whether base relocations say where the image holds addresses. */
+bool image_has_relocations(const struct image *image);
+
+/* Whether a loader may put the image elsewhere than at its preferred base: a DLL, or an
+ * EXE that says so, unless it says that its relocations are stripped. */
+bool image_may_lie_anywhere(const struct image *image);
 
 /* The section that holds `rva`, or NULL (the headers are no section). */
 const struct section *image_section_at(const struct image *image, struct rva rva);

@@ -19,8 +19,8 @@
  * Refused as well: what the load configuration has that moved code would break, or
  * that is not known (docs/load-config.md).
  *
- * Without base relocations a reference to code is a number like any other, so
- * nothing can be moved or redirected with certainty.
+ * An image without base relocations is none of them: graph/absolute_refs.c tells which
+ * numbers in it may be addresses.
  */
 #include <string.h>
 
@@ -122,25 +122,31 @@ static enum status check_load_config(const struct image *image, struct diag *dia
 	return STATUS_OK;
 }
 
-/* At a fixed base an image works without; but then a pointer to code is a number like
- * any other, and no analysis here proves which numbers are pointers. */
-static enum status check_relocations(const struct image *image, struct diag *diag)
+bool image_has_relocations(const struct image *image)
 {
 	const struct data_directory *directory = &image->directories[DIRECTORY_RELOCATION];
-	const struct pe_headers *headers = &image->headers;
-	bool is_dll = headers->characteristics & FILE_DLL;
-	bool moves = headers->dll_characteristics & DLL_DYNAMIC_BASE;
 
-	if (!(headers->characteristics & FILE_RELOCS_STRIPPED) && directory->rva.v &&
-	    directory->size)
+	return directory->rva.v && directory->size;
+}
+
+bool image_may_lie_anywhere(const struct image *image)
+{
+	const struct pe_headers *headers = &image->headers;
+
+	return !(headers->characteristics & FILE_RELOCS_STRIPPED) &&
+	       ((headers->characteristics & FILE_DLL) ||
+		(headers->dll_characteristics & DLL_DYNAMIC_BASE));
+}
+
+/* Which of the two is true decides whether the table is the whole truth. */
+static enum status check_relocations(const struct image *image, struct diag *diag)
+{
+	if (!(image->headers.characteristics & FILE_RELOCS_STRIPPED) ||
+	    !image_has_relocations(image))
 		return STATUS_OK;
-	return diag_fail(diag, STATUS_NO_RELOCATIONS,
-			 "no base relocations%s: link it with a base relocation table "
-			 "(/DYNAMICBASE, or --dynamicbase for GNU ld and lld)",
-			 is_dll	 ? ""
-			 : moves ? ", though it says that it may be loaded anywhere"
-				 : ", so that pointers in its data and code cannot be told "
-				   "from numbers");
+	return diag_fail_at(diag, STATUS_NO_RELOCATIONS,
+			    image->directories[DIRECTORY_RELOCATION].rva,
+			    "base relocations, though it says that they are stripped");
 }
 
 enum status image_check_supported(const struct image *image, struct diag *diag)

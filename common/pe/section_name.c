@@ -30,3 +30,11 @@ const char *section_name(const struct image *image, const struct section *sectio
 		return section->name;
 	return (const char *)image->bytes + at;
 }
+
+bool section_is_dwarf(const struct image *image, const struct section *section)
+{
+	static const char prefix[] = ".debug_";
+
+	return (section->characteristics & SECTION_DISCARDABLE) &&
+	       strncmp(section_name(image, section), prefix, sizeof(prefix) - 1) == 0;
+}

@@ -10,4 +10,8 @@
  * memory. */
 const char *section_name(const struct image *image, const struct section *section);
 
+/* Whether it holds DWARF, which no program reads: one that may be discarded, and is named
+ * so. */
+bool section_is_dwarf(const struct image *image, const struct section *section);
+
 #endif

@@ -13,6 +13,8 @@ function, from objdump's disassembly of the original:
     falls in       the code before it runs on into it
     funclet        a part of a function of MSVC's that only exception data names: the runtime
                    calls it, and its function is touched at that time
+    address        the image has no base relocations, and a word may be its address: the word
+                   stays as it is
     no breakpoint  the debugger left the start alone: it begins with int3, or the function
                    is not code beyond doubt
 
@@ -102,6 +104,15 @@ class Image:
         before = self.text_before.get(rva)
         return before is not None and not re.match(r"(jmp|ret|int3|ud2|hlt|call)", before)
 
+    def may_hold_address(self, rva):
+        """Whether the image has no base relocations and a word that equals the address."""
+        header = int.from_bytes(self.data[60:64], "little")
+        flags, = struct.unpack_from("<H", self.data, header + 22)
+        address = self.base + rva
+        return bool(flags & 1) and (
+            address.to_bytes(8, "little") in self.data
+            or address < 1 << 32 and address.to_bytes(4, "little") in self.data)
+
     def data_names(self, rva, data=None):
         """Whether a word outside the code is this RVA, other than in rows of the function
         table and their copies in chained unwind information.  `data`: of this image, or of
@@ -158,6 +169,8 @@ def explain_lost(image, function, touched):
         return "part"
     if not image.branches[rva] and image.data_names(rva):
         return "funclet"
+    if image.may_hold_address(rva):
+        return "address"
     return None
 
 

@@ -379,6 +379,65 @@ def function_table(data):
     return 0, 0
 
 
+def relocations(data):
+    """RVAs of the relocated words of 64 bits (PE/COFF specification, ".reloc Section"), and
+    the file range of their table."""
+    header = int.from_bytes(data[60:64], "little")
+    directory, size = struct.unpack_from("<2I", data, header + 24 + 112 + 5 * 8)
+    begin = file_offset(data, directory)
+    words, at = [], begin
+    while at < begin + size:
+        page, block = struct.unpack_from("<2I", data, at)
+        for entry, in struct.iter_unpack("<H", data[at + 8:at + block]):
+            if entry >> 12 == 10:
+                words.append(page + (entry & 0xfff))
+        at += block
+    return words, (begin, begin + size)
+
+
+def fix_base(data, base=None):
+    """The image as a linker makes it for a fixed base, another one if that is asked for:
+    without base relocations, and marked so."""
+    data = bytearray(data)
+    header = int.from_bytes(data[60:64], "little")
+    characteristics, = struct.unpack_from("<H", data, header + 22)
+    dll_characteristics, = struct.unpack_from("<H", data, header + 24 + 70)
+    old_base, = struct.unpack_from("<Q", data, header + 24 + 24)
+    words, (begin, end) = relocations(data)
+    for rva in words if base is not None else []:
+        offset = file_offset(data, rva)
+        word, = struct.unpack_from("<Q", data, offset)
+        struct.pack_into("<Q", data, offset, word - old_base + base)
+    data[begin:end] = bytes(end - begin)
+    struct.pack_into("<2I", data, header + 24 + 112 + 5 * 8, 0, 0)
+    struct.pack_into("<H", data, header + 22, characteristics | 1)
+    struct.pack_into("<H", data, header + 24 + 70, dll_characteristics & ~0x60)
+    struct.pack_into("<Q", data, header + 24 + 24, old_base if base is None else base)
+    return bytes(data)
+
+
+class FixedCase(Case):
+    """A case whose images lie at a fixed base, one above the other from `base` on if there is
+    one."""
+    base = None
+
+    def stage(self, folder):
+        folder = super().stage(folder)
+        for number, image in enumerate(self.images):
+            base = self.base and self.base + number * 0x4000000
+            path = folder / image
+            path.write_bytes(fix_base(path.read_bytes(), base))
+        return folder
+
+
+def fixed(case, base=None):
+    where = f", base 0x{base:x}" if base else ""
+    made = FixedCase(f"{case.name}, fixed{where}", case.files, case.exe, case.images,
+                     case.runs, case.seconds, case.attempts)
+    made.base = base
+    return made
+
+
 def break_code(source, target, share, seed):
     """Overwrites a share of the code with int3, in pieces of 64 bytes."""
     data = bytearray(source.read_bytes())

@@ -4,7 +4,8 @@
     relinks.py identity          --order original: everything taken apart and put together
     relinks.py fixtures          random orders of the fixtures' images, both placements
     relinks.py NAME [COUNT]      COUNT random orders in each placement of a real image:
-                                 sqlite, sqlite-more, libstdc++, zlib
+                                 sqlite, sqlite-more, libstdc++, zlib; fixed: some of these
+                                 without base relocations
 
 The seeds are 1, 2, ..., or begin with $APPULSE_SEED.
 """
@@ -49,6 +50,7 @@ def shuffle(subject, placement, seed):
 # Of SQLite at -Os, one function alone is 4 %: its interpreter, with a jump not understood.
 MOVABLE = {"libgcc_s_seh-1.dll": 0.985, "sqlite-gcc-Os-sections": 0.95}
 MOVABLE_USUALLY = 0.99
+LOW_BASE = 0x10000000
 
 
 def movable(subject):
@@ -79,6 +81,11 @@ def cases_of(what):
         return [harness.libstdcxx_case()]
     if what == "zlib":
         return [harness.zlib_case()]
+    if what == "fixed":
+        return [harness.fixed(harness.sqlite_case("sqlite-gcc")),
+                harness.fixed(harness.sqlite_case("sqlite-clang"), LOW_BASE),
+                harness.fixed(harness.libstdcxx_case()),
+                harness.fixed(harness.zlib_case(), LOW_BASE)]
     sys.exit(__doc__)
 
 
@@ -96,7 +103,7 @@ def main():
             for seed in harness.seeds(count):
                 for placement in PLACEMENTS:
                     shuffle(subject, placement, seed)
-            if what != "fixtures":
+            if what not in ("fixtures", "fixed"):
                 movable(subject)
     harness.finish()
 

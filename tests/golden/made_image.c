@@ -49,8 +49,17 @@ static void make_packed(struct made *m)
 		  BUILT_CODE | SECTION_WRITE);
 }
 
-static void make_unrelocated(struct made *m)
+/* The flag and the table contradict each other. */
+static void make_stripped(struct made *m)
 {
+	uint8_t *flags = m->bytes + BUILT_FILE_HEADER + FILE_HEADER_CHARACTERISTICS;
+
+	store_u16(flags, load_u16(flags) | FILE_RELOCS_STRIPPED);
+}
+
+static void make_fixed(struct made *m)
+{
+	make_stripped(m);
 	set_directory(m, DIRECTORY_RELOCATION, 0, 0);
 }
 
@@ -134,8 +143,9 @@ static const struct {
 } kinds[] = {
 	{"plain", make_plain},     {"dotnet", make_dotnet},
 	{"go", make_go},           {"packed", make_packed},
-	{"unrelocated", make_unrelocated}, {"arm", make_arm},
-	{"driver", make_driver},   {"overlapping", make_overlapping},
+	{"stripped", make_stripped}, {"fixed", make_fixed},
+	{"arm", make_arm},         {"driver", make_driver},
+	{"overlapping", make_overlapping},
 	{"native", make_native},   {"boot", make_boot},
 	{"cut", make_cut},         {"crowded", make_crowded},
 	{"idle", make_idle},       {"unclear", make_unclear},

@@ -54,24 +54,59 @@ static void plain_images_pass(void **state)
 	assert_int_equal(supported(&b), STATUS_OK);
 }
 
-static void images_without_relocations_are_refused(void **state)
+/* What is in them is found another way (test_absolute_refs.c). */
+static void images_without_relocations_pass(void **state)
 {
 	struct image_builder b;
 
 	(void)state;
 	make(&b);
 	image_builder_directory(&b, DIRECTORY_RELOCATION, rva_of(0), 0);
-	assert_int_equal(supported(&b), STATUS_NO_RELOCATIONS);
+	assert_int_equal(supported(&b), STATUS_OK);
 	make(&b);
 	b.directories[DIRECTORY_RELOCATION].size = 0;
-	assert_int_equal(supported(&b), STATUS_NO_RELOCATIONS);
+	assert_int_equal(supported(&b), STATUS_OK);
 	make(&b);
-	b.characteristics |= 1; /* stripped */
-	assert_int_equal(supported(&b), STATUS_NO_RELOCATIONS);
-	make(&b);
-	b.characteristics = 0x22; /* an EXE */
+	b.characteristics = 0x23; /* an EXE, stripped */
 	image_builder_directory(&b, DIRECTORY_RELOCATION, rva_of(0), 0);
+	assert_int_equal(supported(&b), STATUS_OK);
+}
+
+static void relocations_that_are_stripped_are_refused(void **state)
+{
+	struct image_builder b;
+
+	(void)state;
+	make(&b);
+	b.characteristics |= 1;
 	assert_int_equal(supported(&b), STATUS_NO_RELOCATIONS);
+}
+
+/* Whether a loader may put it anywhere. */
+static bool moves(uint16_t characteristics, uint16_t dll_characteristics)
+{
+	struct image_builder b;
+	struct built_image built;
+	bool answer;
+
+	make(&b);
+	b.characteristics = characteristics;
+	built_image_open(&built, &b);
+	assert_int_equal(built.status, STATUS_OK);
+	built.image.headers.dll_characteristics = dll_characteristics;
+	answer = image_may_lie_anywhere(&built.image);
+	built_image_close(&built);
+	image_builder_release(&b);
+	return answer;
+}
+
+static void some_images_may_lie_anywhere(void **state)
+{
+	(void)state;
+	assert_true(moves(0x2022, 0));
+	assert_true(moves(0x22, DLL_DYNAMIC_BASE));
+	assert_false(moves(0x22, 0));
+	assert_false(moves(0x2023, DLL_DYNAMIC_BASE));
 }
 
 static void dotnet_is_refused(void **state)
@@ -192,7 +227,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_images_pass),
-		cmocka_unit_test(images_without_relocations_are_refused),
+		cmocka_unit_test(images_without_relocations_pass),
+		cmocka_unit_test(relocations_that_are_stripped_are_refused),
+		cmocka_unit_test(some_images_may_lie_anywhere),
 		cmocka_unit_test(dotnet_is_refused),
 		cmocka_unit_test(go_is_refused),
 		cmocka_unit_test(go_marks_at_the_end),

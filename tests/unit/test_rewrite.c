@@ -234,6 +234,41 @@ static void relocations_move_with_their_words(void **state)
 	release(&s);
 }
 
+/* Takes the table away, as if the linker had made none. */
+static void open_unrelocated(struct swapped *s, uint16_t characteristics)
+{
+	open_swapped(s);
+	s->built.image.headers.characteristics = characteristics;
+	s->built.image.directories[DIRECTORY_RELOCATION] = (struct data_directory){0};
+	s->file.directories[DIRECTORY_RELOCATION] = (struct data_directory){0};
+	s->graph.tables.relocs.count = 0;
+}
+
+/* The first ones, of an image that may lie anywhere; at a fixed base it needs none. */
+static void relocations_where_there_were_none(void **state)
+{
+	const struct reloc more[] = {{{DATA + 0x20}, RELOC_DIR64}};
+	struct swapped s;
+	struct rva sites[4];
+
+	(void)state;
+	open_unrelocated(&s, FILE_DLL);
+	assert_int_equal(rewrite_relocations(&s.rewrite, NULL, 0, NULL), STATUS_OK);
+	assert_int_equal(s.file.directories[DIRECTORY_RELOCATION].size, 0);
+	assert_int_equal(rewrite_relocations(&s.rewrite, more, 1, NULL), STATUS_OK);
+	assert_int_equal(relocated(&s, sites), 1);
+	assert_int_equal(sites[0].v, DATA + 0x20);
+	assert_int_equal(s.file.sections.len, 4);
+	assert_int_equal(s.file.directories[DIRECTORY_RELOCATION].rva.v,
+			 s.file.sections.data[3].rva.v);
+	release(&s);
+	open_unrelocated(&s, FILE_RELOCS_STRIPPED);
+	assert_int_equal(rewrite_relocations(&s.rewrite, more, 1, NULL), STATUS_OK);
+	assert_int_equal(s.file.directories[DIRECTORY_RELOCATION].size, 0);
+	assert_int_equal(s.file.sections.len, 3);
+	release(&s);
+}
+
 static void more_relocations_than_room(void **state)
 {
 	const struct reloc more[] = {{{0x5000}, RELOC_DIR64}, {{DATA + 0x20}, RELOC_DIR64}};
@@ -290,6 +325,7 @@ int main(void)
 		cmocka_unit_test(too_far_is_a_failure),
 		cmocka_unit_test(relocations_move_with_their_words),
 		cmocka_unit_test(more_relocations_than_room),
+		cmocka_unit_test(relocations_where_there_were_none),
 		cmocka_unit_test(symbols_move_with_their_code),
 	};
 
