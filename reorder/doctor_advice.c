@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "layout/placement.h"
+
 const char *doctor_pin_advice(enum pin_reason reason)
 {
 	static const char report[] = "send in compiler and version, it can be learnt";
@@ -35,8 +37,6 @@ const char *doctor_refusal_advice(enum status status)
 		return "find out which tool marked them as stripped, or link it anew";
 	case STATUS_PACKED:
 		return "take the image from before it was packed";
-	case STATUS_INSTRUMENTED:
-		return "take the original image";
 	case STATUS_DOTNET:
 	case STATUS_GO:
 		return "only images of native code without a runtime's tables can be "
@@ -50,10 +50,17 @@ const char *doctor_refusal_advice(enum status status)
 	}
 }
 
+/* Whether something refers to where the code may come to stand that a new section gets. */
+static bool is_referred_behind(const struct doctor *d)
+{
+	return d->discovered && d->graph.behind.v &&
+	       d->graph.behind.v < layout_end_of_image(&d->image).v + d->pins.movable_bytes;
+}
+
 const char *doctor_remark(const struct doctor *d, unsigned index)
 {
 	enum { PAGE_BYTES = 4096 };
-	const char *remarks[5];
+	const char *remarks[6];
 	unsigned count = 0;
 
 	if (d->toolchain.opaque)
@@ -66,6 +73,9 @@ const char *doctor_remark(const struct doctor *d, unsigned index)
 	if (d->contents.codeview.pdb || d->contents.dwarf)
 		remarks[count++] =
 			"PDB and DWARF stay the original's: keep the map to translate";
+	if (is_referred_behind(d))
+		remarks[count++] = "something refers behind the image: --placement append "
+				   "may find no room";
 	if (d->image.headers.file_alignment < PAGE_BYTES)
 		remarks[count++] =
 			"Wine maps code from the file only with --file-alignment 4096";

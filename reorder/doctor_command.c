@@ -2,7 +2,20 @@
 #include "cli/options.h"
 #include "doctor.h"
 #include "driver_commands.h"
+#include "layout/image_file.h"
 #include "trace/probed_image.h"
+
+/* Whether the file can be written anew, which both do: it has no bytes that would get
+ * lost. */
+static enum status check_file(const struct image *image, struct diag *diag)
+{
+	struct image_file file;
+	enum status status = image_file_init(&file, image, diag);
+
+	if (status == STATUS_OK)
+		image_file_release(&file);
+	return status;
+}
 
 /* What must hold for reordering, and for instrumenting too. */
 static enum status check_both(struct doctor *d, struct diag *diag)
@@ -11,6 +24,8 @@ static enum status check_both(struct doctor *d, struct diag *diag)
 
 	if (status == STATUS_OK)
 		status = image_check_supported(&d->image, diag);
+	if (status == STATUS_OK)
+		status = check_file(&d->image, diag);
 	if (status == STATUS_OK) {
 		progress_step(&d->tool->progress, "finding functions");
 		status = analysis_discover(&d->graph, &d->image, &d->pin_words, diag);

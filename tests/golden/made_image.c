@@ -132,6 +132,26 @@ static void make_unclear(struct made *m)
 	memcpy(island + 8, "\x06\x06", 2);
 }
 
+/* The signature is said to begin in a section's data. */
+static void make_oversigned(struct made *m)
+{
+	uint32_t data = full_offset(m->bytes, rva_of(TEXT));
+
+	set_directory(m, DIRECTORY_CERTIFICATE, data, (uint32_t)m->size - data);
+}
+
+/* The first relocated word, a pointer, leads to where a new section would stand. */
+static void make_behind(struct made *m)
+{
+	uint32_t size_of_image = load_u32(m->bytes + BUILT_OPTIONAL + OPTIONAL_SIZE_OF_IMAGE);
+	const uint8_t *row = m->bytes + BUILT_DIRECTORIES + 8 * DIRECTORY_RELOCATION;
+	const uint8_t *block = m->bytes + full_offset(m->bytes, rva_of(load_u32(row)));
+	struct rva word = rva_of(load_u32(block) + (load_u16(block + 8) & 0xfff));
+
+	store_u64(m->bytes + full_offset(m->bytes, word),
+		  BUILT_IMAGE_BASE + size_of_image + 1);
+}
+
 static void make_plain(struct made *m)
 {
 	(void)m;
@@ -149,6 +169,7 @@ static const struct {
 	{"native", make_native},   {"boot", make_boot},
 	{"cut", make_cut},         {"crowded", make_crowded},
 	{"idle", make_idle},       {"unclear", make_unclear},
+	{"oversigned", make_oversigned}, {"behind", make_behind},
 };
 
 static void write_made(const struct made *made, const char *path)
