@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The probes see every function that breakpoints see.
 
-    completeness.py fixtures | real
+    completeness.py fixtures | real | planted
 
 Each program runs twice: instrumented, and unchanged under a debugger with a breakpoint
 on the start of every function, which shares nothing with the probes.  The two sets of
@@ -11,6 +11,8 @@ function, from objdump's disassembly of the original:
     short jump     a jump of two bytes leads there from a function that was reached: a thunk
                    is out of its reach
     falls in       the code before it runs on into it
+    part           a chained row of the function table that no branch leads to, only a jump table
+                   of its function's
     funclet        a part of a function of MSVC's that only exception data names: the runtime
                    calls it, and its function is touched at that time
     address        the image has no base relocations, and a word may be its address: the word
@@ -18,13 +20,18 @@ function, from objdump's disassembly of the original:
     no breakpoint  the debugger left the start alone: it begins with int3, or the function
                    is not code beyond doubt
 
-    part           a chained row of the function table that no branch leads to, only a jump table
-                   of its function's
-    another time   all branches to it that have the reach, and all pointers, lead to its thunk in
-                   the instrumented image: a program with threads, a compiler at run time or a
-                   garbage collector reaches some functions by chance.  For few functions only
+What is left may depend on time: programs with threads, a compiler at run time or a garbage
+collector reach some functions by chance.  So the instrumented program then runs under the
+debugger, with breakpoints on the starts that the thunks lead to.  In one process there is
+no chance: each function that a breakpoint sees has its record there, or one of the
+explanations above.  All runs are made again until each function that is left is one of
 
-Functions that only one of two equal runs reaches are first told from the others by more runs.
+    another time   the other side saw it as well, in one of its runs
+    by chance      only some of the equal runs of the side that saw it did, the other side
+                   none; and all branches to it that have the reach, and all pointers, lead
+                   to its thunk in the instrumented image
+
+`planted` takes the record of some functions away and wants to be told.
 """
 
 import pathlib
@@ -38,10 +45,12 @@ import harness
 from harness import claim, require
 
 ATTEMPTS = 4
+PLANTED = 3                       # calls that lead past their thunks
+CALL = 0xe8                       # and four bytes of displacement
 ROW_BYTES = 12                    # of the function table
-CHANCE = 10                       # functions at most that were reached another time
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
           "position-indexed", "user"}
+LOST = "no record where a breakpoint saw it"   # in one process: more runs help nothing
 OBJDUMP = "x86_64-w64-mingw32-objdump"
 PADDING = re.compile(r"(nop|xchg\s+%ax,%ax|data16|cs nop)")
 
@@ -182,6 +191,29 @@ def explain_extra(image, function):
     return None
 
 
+def varies(runs, rva):
+    """Whether equal runs differ in reaching it."""
+    return len({rva in reached for reached in runs}) == 2
+
+
+class Seen:
+    """The functions of one image that were reached, a set for each run of all ways of the
+    program, or for each process that was watched by both sides."""
+
+    def __init__(self):
+        self.probes, self.breakpoints, self.both = [], [], []
+
+    def by_probes(self):
+        return set().union(*self.probes, *(probes for probes, _ in self.both))
+
+    def by_breakpoints(self):
+        return set().union(*self.breakpoints, *(reached for _, reached in self.both))
+
+    def differing(self):
+        return set().union(set().union(*self.probes) ^ set().union(*self.breakpoints),
+                           *(probes ^ reached for probes, reached in self.both))
+
+
 class Comparison:
     """What probes and breakpoints see in one case."""
 
@@ -189,82 +221,233 @@ class Comparison:
         self.case, self.where = case, folder
         self.original = case.stage(folder / "original")
         self.instrumented = case.stage(folder / "instrumented")
-        self.path = folder / "t.db"
-        self.may_be_chance = False   # whether "another time" may be an explanation
+        self.path, self.both_path = folder / "t.db", folder / "both.db"
         self.images = {name: Image(self.original / name) for name in case.images}
+        self.seen = {name: Seen() for name in case.images}
         for image in case.images:
             harness.instrument(self.original / image, self.instrumented / image, self.path)
+
+    # ---- runs ----
 
     def record_probes(self):
         harness.profile(self.path, self.case, self.instrumented)
 
     def record_breakpoints(self):
-        images = [word for name in self.case.images
-                  for word in ("--image", self.original / name)]
-        harness.profile(self.path, self.case, self.original, "breakpoints", images)
+        harness.profile(self.path, self.case, self.original, "breakpoints",
+                        self.image_options(self.original))
 
-    def rows(self, query, *values):
-        database = sqlite3.connect(self.path)
+    def image_options(self, folder):
+        return [word for name in self.case.images for word in ("--image", folder / name)]
+
+    def record_both(self):
+        """The instrumented images under breakpoints, in a database that knows each of them
+        as an image with its original's functions: they have not moved."""
+        self.both_path.unlink(missing_ok=True)
+        with sqlite3.connect(self.path) as source, sqlite3.connect(self.both_path) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA foreign_keys = ON")
+            copy.execute("DELETE FROM runs")   # and all that belongs to them
+            for name in self.case.images:
+                self.know_instrumented(copy, name)
+        traces = self.where / "both-traces"
+        for number in range(len(self.case.runs)):
+            traces.mkdir()
+            harness.profile_way(self.both_path, self.case, self.instrumented, number,
+                                "breakpoints", self.image_options(self.instrumented),
+                                {"APPULSE_TRACE_DIR": str(traces)})
+            harness.tool("appulse-profile", "import", "--db", self.both_path, "--scenario",
+                         f"way{number}", traces)
+            harness.shutil.rmtree(traces)
+
+    def know_instrumented(self, database, name):
+        data = (self.instrumented / name).read_bytes()
+        original = harness.corpus.sha256(self.images[name].data)
+        image = database.execute(
+            "INSERT INTO images(sha256, name, size) VALUES (?, ?, ?)",
+            (harness.corpus.sha256(data), pathlib.PurePath(name).name, len(data))).lastrowid
+        database.execute(
+            "INSERT INTO functions(image, rva, size, name, movable, pins, probe)"
+            " SELECT ?, f.rva, f.size, f.name, f.movable, f.pins, f.probe FROM functions f"
+            " JOIN images i ON i.id = f.image WHERE i.sha256 = ?", (image, original))
+
+    # ---- what they saw ----
+
+    def rows(self, query, *values, path=None):
+        database = sqlite3.connect(path or self.path)
         database.row_factory = sqlite3.Row
         with database:
             return database.execute(query, values).fetchall()
 
-    def touched(self, image, kind):
+    def last_run(self):
+        return self.rows("SELECT coalesce(max(id), 0) AS last FROM runs")[0]["last"]
+
+    def touched(self, image, kind, after=0):
+        """In all runs of that kind after one."""
         return {row["rva"] for row in self.rows(
             "SELECT DISTINCT t.rva FROM touches t JOIN traces f ON f.id = t.trace"
             " JOIN images i ON i.id = f.image JOIN processes p ON p.id = f.process"
-            " JOIN runs r ON r.id = p.run WHERE i.name = ? AND r.kind = ?",
-            pathlib.PurePath(image).name, kind)}
+            " JOIN runs r ON r.id = p.run WHERE i.name = ? AND r.kind = ? AND r.id > ?",
+            pathlib.PurePath(image).name, kind, after)}
+
+    def touched_by_process(self, image, kind):
+        """The same of the runs that both watched, for each way and process."""
+        found = {}
+        for row in self.rows(
+                "SELECT r.scenario, p.pid, t.rva FROM touches t JOIN traces f ON f.id = t.trace"
+                " JOIN images i ON i.id = f.image JOIN processes p ON p.id = f.process"
+                " JOIN runs r ON r.id = p.run WHERE i.name = ? AND r.kind = ?",
+                pathlib.PurePath(image).name, kind, path=self.both_path):
+            found.setdefault((row["scenario"], row["pid"]), set()).add(row["rva"])
+        return found
 
     def functions(self, image):
         return {row["rva"]: row for row in self.rows(
             "SELECT f.* FROM functions f JOIN images i ON i.id = f.image WHERE i.name = ?",
             pathlib.PurePath(image).name)}
 
+    def run_apart(self):
+        for record, kind in ((self.record_probes, "trace"),
+                             (self.record_breakpoints, "breakpoints")):
+            before = self.last_run()
+            record()
+            for image, seen in self.seen.items():
+                runs = seen.probes if kind == "trace" else seen.breakpoints
+                runs.append(self.touched(image, kind, before))
+
+    def run_together(self):
+        self.record_both()
+        for image, seen in self.seen.items():
+            probes = self.touched_by_process(image, "trace")
+            reached = self.touched_by_process(image, "breakpoints")
+            seen.both += [(probes.get(process, set()), reached.get(process, set()))
+                          for process in probes.keys() | reached.keys()]
+
+    # ---- what that means ----
+
     def differences(self, image):
-        """What is not explained, and a count of what is."""
-        functions = self.functions(image)
-        probes = self.touched(image, "trace")
-        breakpoints = self.touched(image, "breakpoints")
-        open_questions, reasons = [], {}
-        ranges = [(rva, rva + functions[rva]["size"]) for rva in breakpoints
-                  if rva in functions]
-        instrumented, by_chance = None, 0
-        chances = CHANCE if self.may_be_chance else 0
-        if probes != breakpoints:
-            self.images[image].study(probes ^ breakpoints)
-            instrumented = (self.instrumented / image).read_bytes()
-        for rva in sorted(probes ^ breakpoints):
-            function, reason = functions.get(rva), None
-            if function and rva in probes:
-                reason = explain_extra(self.images[image], function)
-            elif function:
-                reason = explain_lost(self.images[image], function, ranges)
-            if function and not reason and by_chance < chances and (
-                    rva in probes or all_lead_to_thunks(self.images[image], instrumented, rva)):
-                reason, by_chance = "another time", by_chance + 1
-            if reason:
-                reasons[reason] = reasons.get(reason, 0) + 1
-            else:
-                side = "probes" if rva in probes else "breakpoints"
-                open_questions.append(f"0x{rva:x} {function and function['name']}: "
-                                      f"only {side}")
-        return open_questions, f"{len(probes)} by probes, {len(breakpoints)} by " \
-                               f"breakpoints {reasons or ''}", len(breakpoints)
+        """What is not explained, and a count of what is, by reason."""
+        questions, reasons = [], {}
+        if self.seen[image].differing():
+            judge = Judge(self, image)
+            for rva in sorted(self.seen[image].differing()):
+                reason, question = judge.explain(rva)
+                if reason:
+                    reasons[reason] = reasons.get(reason, 0) + 1
+                else:
+                    questions.append(f"0x{rva:x} {judge.name(rva)}: {question}")
+        return questions, reasons
 
     def compare(self):
         for attempt in range(self.case.attempts or ATTEMPTS):
-            self.may_be_chance = attempt > 0
-            self.record_probes()
-            self.record_breakpoints()
+            self.run_apart()
             results = {image: self.differences(image) for image in self.case.images}
-            if not any(questions for questions, _, _ in results.values()):
+            if any(questions for questions, _ in results.values()):
+                self.run_together()
+                results = {image: self.differences(image) for image in self.case.images}
+            open_questions = [question for questions, _ in results.values()
+                              for question in questions]
+            if not open_questions or any(q.endswith(LOST) for q in open_questions):
                 break
-        for image, (questions, summary, count) in results.items():
-            harness.note(f"{self.case.name} {image}: {summary}")
-            require(count > 0, f"{image}: breakpoints saw nothing")
+        for image, (questions, reasons) in results.items():
+            self.tell(image, reasons, attempt + 1)
             require(not questions,
                     f"{image}: {len(questions)} not explained: {questions[:40]}")
+
+    def tell(self, image, reasons, attempts):
+        seen = self.seen[image]
+        probes, breakpoints = (set().union(*runs) for runs in (seen.probes, seen.breakpoints))
+        together = sum(len(reached) for _, reached in seen.both)
+        harness.note(f"{self.case.name} {image}: {len(probes)} by probes, {len(breakpoints)} "
+                     f"by breakpoints, {together} by both in {len(seen.both)} processes, "
+                     f"{attempts} attempts {reasons or ''}")
+        require(breakpoints, f"{image}: breakpoints saw nothing")
+
+
+class Judge:
+    """Explains what one side alone saw of an image, or not."""
+
+    def __init__(self, comparison, image):
+        self.image, self.seen = comparison.images[image], comparison.seen[image]
+        self.functions = comparison.functions(image)
+        self.instrumented = (comparison.instrumented / image).read_bytes()
+        self.image.study(self.seen.differing())
+        self.apart = self.ranges(set().union(*self.seen.breakpoints))
+        self.together = [self.ranges(reached) for _, reached in self.seen.both]
+
+    def name(self, rva):
+        return rva in self.functions and self.functions[rva]["name"]
+
+    def ranges(self, reached):
+        return [(rva, rva + self.functions[rva]["size"]) for rva in reached
+                if rva in self.functions]
+
+    def explain(self, rva):
+        """The reason, or None and the open question."""
+        function = self.functions.get(rva)
+        if not function:
+            return None, "no function"
+        reason = None
+        for (probes, reached), ranges in zip(self.seen.both, self.together):
+            if rva in reached and rva not in probes:
+                reason = explain_lost(self.image, function, ranges)
+                if not reason:
+                    return None, LOST
+        by_probes, by_breakpoints = self.seen.by_probes(), self.seen.by_breakpoints()
+        if rva in by_probes and rva in by_breakpoints:
+            return "another time", None
+        if rva in by_probes:
+            return self.only_probes(function), "only probes"
+        return reason or self.only_breakpoints(function), "only breakpoints"
+
+    def only_probes(self, function):
+        reason = explain_extra(self.image, function)
+        if not reason and varies(self.seen.probes, function["rva"]):
+            reason = "by chance"
+        return reason
+
+    def only_breakpoints(self, function):
+        reason = explain_lost(self.image, function, self.apart)
+        if not reason and varies(self.seen.breakpoints, function["rva"]) and \
+                all_lead_to_thunks(self.image, self.instrumented, function["rva"]):
+            reason = "by chance"
+        return reason
+
+
+def single_calls(comparison, image):
+    """Functions that probes saw and that one call alone leads to, with its place."""
+    reached, studied = set().union(*comparison.seen[image].probes), comparison.images[image]
+    studied.study(reached)
+    for rva in sorted(reached):
+        branches = studied.branches[rva]
+        if len(branches) == 1 and branches[0][1][0] == CALL and \
+                not studied.runs_on_into(rva) and not studied.data_names(rva):
+            yield rva, branches[0][0]
+
+
+def planted(case, folder):
+    """Calls of an instrumented image are led past their thunks, as if they were missed."""
+    comparison = Comparison(case, folder)
+    comparison.compare()
+    image = case.images[0]
+    chosen = list(single_calls(comparison, image))[:PLANTED]
+    require(len(chosen) == PLANTED, f"{len(chosen)} functions have one call alone")
+    path = comparison.instrumented / image
+    data = bytearray(path.read_bytes())
+    for _, call in chosen:
+        at, old = (harness.file_offset(bytes_, call)
+                   for bytes_ in (data, comparison.images[image].data))
+        data[at + 1:at + 5] = comparison.images[image].data[old + 1:old + 5]
+    path.write_bytes(data)
+    again = Comparison(case, folder / "again")
+    harness.shutil.copy(path, again.instrumented / image)
+    try:
+        again.compare()
+    except harness.Failure as failure:
+        for rva, _ in chosen:
+            told = f"0x{rva:x} {again.functions(image)[rva]['name']}: {LOST}"
+            require(told in str(failure), f"no '{told}': {failure}")
+    else:
+        require(False, f"nobody missed {[hex(rva) for rva, _ in chosen]}")
 
 
 def main():
@@ -274,12 +457,17 @@ def main():
     elif what == "real":
         cases = [harness.sqlite_case("sqlite-gcc"), harness.sqlite_case("sqlite-clang"),
                  harness.libstdcxx_case(), harness.zlib_case()]
+    elif what == "planted":
+        cases = [harness.fixture_case("itself", "gcc-O2")]
     else:
         sys.exit(__doc__)
     harness.prepare_wine()
     for case in cases:
-        with harness.work_folder() as folder, claim(f"{case.name}: probes and breakpoints"):
-            Comparison(case, folder).compare()
+        with harness.work_folder() as folder, claim(f"{case.name}: {what}"):
+            if what == "planted":
+                planted(case, folder)
+            else:
+                Comparison(case, folder).compare()
     harness.finish()
 
 

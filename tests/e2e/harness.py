@@ -42,6 +42,8 @@ import corpus  # noqa: E402
 SERVER_SECONDS = 60
 WINE_SECONDS = 60
 TOOL_SECONDS = 120
+# On a machine that does much else, all limits times this.
+PATIENCE = float(os.environ.get("APPULSE_PATIENCE", "1"))
 
 
 # ---- results ---------------------------------------------------------------------------
@@ -117,7 +119,7 @@ def run(command, cwd=None, environment=None, seconds=TOOL_SECONDS):
                                    stderr=err, stdin=subprocess.DEVNULL, env=environment,
                                    start_new_session=True)
         try:
-            code = process.wait(seconds)
+            code = process.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
             code = None
         if code is None:
@@ -297,21 +299,25 @@ def instrument(source, target, database):
                 "--json").json()
 
 
+def profile_way(database, case, folder, number, command="run", options=(), variables=None):
+    """One way of a case's program; a run in the database, its scenario "wayN"."""
+    case.before(folder, number)
+    result = run([tool_path("appulse-profile"), command, "--db", database, "--json",
+                  "--scenario", f"way{number}", *options, "--", "wine", case.exe,
+                  *case.runs[number]], cwd=folder,
+                 environment=wine_environment() | (variables or {}),
+                 seconds=TOOL_SECONDS + case.seconds)
+    # The program's own exit code may well be a failure: then that is its class.
+    require(result.code in (0, 1) and result.stdout, result.describe())
+    report = result.json()
+    require(report["status"] in ("ok", "command-failed"), result.describe())
+    return report
+
+
 def profile(database, case, folder, command="run", options=()):
-    """Every way of a case's program, each a run of its own in the database."""
-    reports = []
-    for number, arguments in enumerate(case.runs):
-        case.before(folder, number)
-        result = run([tool_path("appulse-profile"), command, "--db", database, "--json",
-                      "--scenario", f"way{number}", *options, "--", "wine", case.exe,
-                      *arguments], cwd=folder, environment=wine_environment(),
-                     seconds=TOOL_SECONDS + case.seconds)
-        # The program's own exit code may well be a failure: then that is its class.
-        require(result.code in (0, 1) and result.stdout, result.describe())
-        report = result.json()
-        require(report["status"] in ("ok", "command-failed"), result.describe())
-        reports.append(report)
-    return reports
+    """Every way of a case's program, each a run of its own."""
+    return [profile_way(database, case, folder, number, command, options)
+            for number in range(len(case.runs))]
 
 
 def relink_all(case, original, folder, *arguments):
