@@ -12,6 +12,8 @@ int main(int argc, char **argv)
 		{NULL, "relink an image", reorder_command},
 		{"verify", "prove that an image is another one, relinked", verify_command},
 		{"simulate", "predict the page faults of orders and relinks", simulate_command},
+		{"prefetch-plan", "write which pages a start-up needs, for its loader",
+		 prefetch_command},
 		{"translate", "turn old RVAs into new ones, and back", translate_command},
 	};
 	const struct decode_version zydis = decode_version();
