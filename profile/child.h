@@ -13,7 +13,7 @@ struct child {
 	/* Set in its environment; a NULL name ends the list. */
 	struct child_variable {
 		const char *name, *value;
-	} variables[3];
+	} variables[5];
 	const char *output;     /* its stdout goes to this file, made anew; NULL: stays */
 	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
 	double patience;        /* seconds to wait for what outlives it; < 0: for ever */

@@ -14,9 +14,10 @@
  * - LOOP: the image is copied to a file system of its own, on a loop device with
  *   the read-ahead that was asked for, and laid over its place in a mount namespace
  *   that only this process and its children see.  Needs root.
- * - PRELOAD: the image stays where it is; a library that is loaded into the
- *   command's processes marks the image's mapping as read at random, so that Linux
- *   reads no page ahead.
+ * - PRELOAD: the image stays where it is; a library that is loaded into the command's
+ *   processes turns off read-ahead for it, or where the kernel does not obey for code
+ *   (Linux 6.16 and later) makes each first touch of a page a fault: then the first
+ *   fault on a page that was not in memory when the command started counts as hard.
  * - IN_PLACE: the image stays where it is, with the disk's own read-ahead.
  *
  * Nothing of it outlives the process: devices and mounts vanish with it, whatever
@@ -49,6 +50,7 @@ enum fault_method {
 /* What says which pages had to be read. */
 #define FAULT_COUNTER_LIST(X)                                                             \
 	X(PERF, "perf")       /* perf events: every fault with its address, in order */   \
+	X(PAGEMAP, "pagemap") /* page tables of the processes: no order, times, threads */ \
 	X(MINCORE, "mincore") /* pages that are in memory afterwards and were not before: \
 			       * no threads or processes, times from looking repeatedly */
 
@@ -70,13 +72,17 @@ struct fault_options {
 	int read_ahead_kib; /* 0: each fault reads its one page.  Above: LOOP only.
 			     * FAULT_READ_AHEAD_DISK: as the disk has it, IN_PLACE only */
 	bool cold;          /* evict the images before each run */
-	bool soft;          /* record faults on pages that were in memory too */
+	bool soft;          /* record faults on pages that were in memory too, where perf
+			     * events can be used */
+	bool no_perf;       /* do without perf events */
 };
 
 struct fault_image {
 	const char *path;  /* the content, borrowed until the meter is closed */
 	const char *place; /* the file that the program loads, which must exist, borrowed;
-			    * NULL: `path` itself.  Another than `path` needs LOOP */
+			    * NULL: `path` itself.  For another than `path` the caller sees
+			    * to it that the content is there in each run, unless
+			    * fault_meter_lays_copies */
 };
 
 enum fault_kind {
@@ -91,6 +97,7 @@ enum fault_access { FAULT_UNKNOWN_ACCESS, FAULT_EXECUTE, FAULT_DATA };
 struct page_fault {
 	uint32_t image;   /* index in the meter */
 	struct rva page;  /* a multiple of FAULT_PAGE_BYTES */
+	bool code;        /* of an executable section that cannot be written */
 	enum fault_kind kind;
 	enum fault_access access;
 	uint32_t process, thread; /* Linux ids; 0: unknown */
@@ -117,7 +124,7 @@ struct fault_process {
 
 struct fault_run {
 	struct child_exit exit;
-	VEC(struct fault_process) processes; /* none with the counter MINCORE */
+	VEC(struct fault_process) processes; /* known with the counter PERF only */
 	VEC(struct page_fault) faults; /* in order; RESIDENT ones last, by page */
 	struct fault_counts *counts;   /* owned: for each image of the meter; zero for
 					* those that were not in this run */
@@ -144,6 +151,12 @@ void fault_meter_close(struct fault_meter *meter);
 enum fault_method fault_meter_method(const struct fault_meter *meter);
 enum fault_counter_kind fault_meter_counter(const struct fault_meter *meter);
 const char *fault_meter_reason(const struct fault_meter *meter);
+
+/* Bytes of an image's file. */
+uint64_t fault_meter_size(const struct fault_meter *meter, uint32_t image);
+
+/* Whether the meter itself puts each image in its place, for the time of a run. */
+bool fault_meter_lays_copies(const struct fault_meter *meter);
 
 /* Puts the images from `first` on, `count` of them, in place, evicts them when the
  * meter is for cold runs, runs `child` and counts.  No two of them may have one

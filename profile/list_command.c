@@ -41,7 +41,8 @@ static enum status print_runs(const struct db_run_row *runs, uint32_t count,
 		else
 			table_cell(&table, "%s", r->exit);
 		table_cell(&table, "%s", human_count(r->processes).text);
-		table_cell(&table, "%s", human_count(r->touches + r->page_touches).text);
+		table_cell(&table, "%s", human_count(r->touches + r->page_touches +
+						r->hard_faults).text);
 		table_cell(&table, "%s", r->command ? r->command : "-");
 	}
 	status = table_print(&table, stdout, diag);
@@ -113,6 +114,7 @@ static void put_runs(struct result *r, const struct db_run_row *runs, uint32_t c
 		result_put_count(r, run, "traces", row->traces);
 		result_put_count(r, run, "touches", row->touches);
 		result_put_count(r, run, "page_touches", row->page_touches);
+		result_put_count(r, run, "hard_faults", row->hard_faults);
 	}
 }
 

@@ -14,6 +14,8 @@ int main(int argc, char **argv)
 		{"report", "show what runs touched of an image", report_command},
 		{"query", "ask a database in SQL", query_command},
 		{"pages", "run a command and record the code pages it touches", pages_command},
+		{"faults", "run a command and record the pages that it reads from the disk",
+		 faults_command},
 		{"breakpoints", "run a command and record its functions by breakpoints",
 		 breakpoints_command},
 	};

@@ -427,7 +427,7 @@ bool db_column_cell(struct db_statement *statement, int column, struct db_cell *
 
 /* ---- transactions ---- */
 
-static enum status execute_text(struct db *db, const char *sql, struct diag *diag)
+enum status db_execute_text(struct db *db, const char *sql, struct diag *diag)
 {
 	int code = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
 
@@ -436,7 +436,7 @@ static enum status execute_text(struct db *db, const char *sql, struct diag *dia
 
 enum status db_begin(struct db *db, struct diag *diag)
 {
-	enum status status = execute_text(
+	enum status status = db_execute_text(
 		db, db->depth == 0 ? "BEGIN IMMEDIATE" : "SAVEPOINT inner_part", diag);
 
 	if (status == STATUS_OK)
@@ -455,7 +455,7 @@ enum status db_commit(struct db *db, struct diag *diag)
 		return diag_fail(diag, STATUS_DATABASE,
 				 "database '%s': a transaction was rolled back", db->path);
 	}
-	status = execute_text(db, db->depth == 1 ? "COMMIT" : "RELEASE inner_part", diag);
+	status = db_execute_text(db, db->depth == 1 ? "COMMIT" : "RELEASE inner_part", diag);
 	if (status != STATUS_OK)
 		db_rollback(db);
 	else
@@ -467,7 +467,7 @@ void db_rollback(struct db *db)
 {
 	assert(db->depth > 0);
 	if (!sqlite3_get_autocommit(db->handle))
-		(void)execute_text(db,
+		(void)db_execute_text(db,
 				   db->depth == 1
 					   ? "ROLLBACK"
 					   : "ROLLBACK TO inner_part; RELEASE inner_part",
@@ -590,6 +590,11 @@ static enum status read_label(struct db *db, struct label *ret_label, struct dia
 	return status;
 }
 
+enum status db_version(struct db *db, int64_t *ret_version, struct diag *diag)
+{
+	return pragma_int(db, "PRAGMA user_version", ret_version, diag);
+}
+
 static bool label_is_empty(const struct label *label)
 {
 	return label->application == 0 && label->version == 0 && label->tables == 0;
@@ -607,11 +612,13 @@ static enum status write_schema(struct db *db, struct diag *diag)
 	if (status != STATUS_OK || !label_is_empty(&label))
 		return db_end(db, status, diag); /* another program made it meanwhile */
 	for (const char *const *sql = db_schema; *sql && status == STATUS_OK; sql++)
-		status = execute_text(db, *sql, diag);
+		status = db_execute_text(db, *sql, diag);
+	for (const char *const *sql = db_views; *sql && status == STATUS_OK; sql++)
+		status = db_execute_text(db, *sql, diag);
 	snprintf(text, sizeof(text), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		 APPLICATION_ID, DB_SCHEMA_VERSION);
 	if (status == STATUS_OK)
-		status = execute_text(db, text, diag);
+		status = db_execute_text(db, text, diag);
 	return db_end(db, status, diag);
 }
 
@@ -635,7 +642,9 @@ static enum status check_label(struct db *db, enum db_mode mode, struct diag *di
 				 "database '%s' was written by a newer version of this "
 				 "program (schema %lld, this one reads up to %d)",
 				 db->path, (long long)label.version, DB_SCHEMA_VERSION);
-	return STATUS_OK;
+	if (label.version < DB_SCHEMA_VERSION)
+		status = mode == DB_READONLY ? db_pretend(db, diag) : db_upgrade(db, diag);
+	return status;
 }
 
 /* The views that a later version of the programs has added: for a reader they are
@@ -645,14 +654,12 @@ static enum status add_views(struct db *db, enum db_mode mode, struct diag *diag
 	static const char create[] = "CREATE VIEW ";
 	enum status status = STATUS_OK;
 
-	for (const char *const *sql = db_schema; *sql && status == STATUS_OK; sql++) {
+	for (const char *const *sql = db_views; *sql && status == STATUS_OK; sql++) {
 		const char *name = *sql + strlen(create);
 		char *text, *word;
 		bool found;
 		int64_t one;
 
-		if (strncmp(*sql, create, strlen(create)) != 0)
-			continue;
 		word = strndup(name, strcspn(name, " "));
 		if (!word || asprintf(&text, "CREATE%s VIEW IF NOT EXISTS %s",
 				      mode == DB_READONLY ? " TEMP" : "", name) < 0) {
@@ -662,7 +669,7 @@ static enum status add_views(struct db *db, enum db_mode mode, struct diag *diag
 		status = db_query_int(db, "SELECT 1 FROM sqlite_master WHERE name = ?1",
 				      DB_VALUES(db_text(word)), &found, &one, diag);
 		if (status == STATUS_OK && !found)
-			status = execute_text(db, text, diag);
+			status = db_execute_text(db, text, diag);
 		free(word);
 		free(text);
 	}
@@ -689,13 +696,13 @@ enum status db_open(const char *path, enum db_mode mode, struct db **ret_db,
 	if (status == STATUS_OK)
 		status = add_views(db, mode, diag);
 	if (status == STATUS_OK && mode == DB_READONLY)
-		status = execute_text(db, "PRAGMA query_only = ON", diag);
+		status = db_execute_text(db, "PRAGMA query_only = ON", diag);
 	if (status != STATUS_OK) {
 		db_close(db);
 		return status;
 	}
 	if (mode != DB_READONLY)
-		(void)execute_text(db, "PRAGMA journal_mode = WAL", NULL);
+		(void)db_execute_text(db, "PRAGMA journal_mode = WAL", NULL);
 	*ret_db = db;
 	return STATUS_OK;
 }
@@ -747,5 +754,5 @@ enum status db_attach(struct db *db, const char *path, struct diag *diag)
 
 void db_detach(struct db *db)
 {
-	(void)execute_text(db, "DETACH source", NULL);
+	(void)db_execute_text(db, "DETACH source", NULL);
 }

@@ -29,7 +29,7 @@
 #include "base/diag.h"
 #include "base/sha256.h"
 
-enum { DB_SCHEMA_VERSION = 1, DB_TIMEOUT_MS = 10000 };
+enum { DB_SCHEMA_VERSION = 2, DB_TIMEOUT_MS = 10000 };
 
 struct db;
 
@@ -110,7 +110,8 @@ void db_image_release(struct db_image_functions *image);
 #define DB_RUN_KIND_LIST(X)   \
 	X(TRACE, "trace")     \
 	X(PAGES, "pages")     \
-	X(BREAKPOINTS, "breakpoints")
+	X(BREAKPOINTS, "breakpoints") \
+	X(FAULTS, "faults")
 
 enum db_run_kind {
 #define X(id, name) DB_RUN_##id,
@@ -223,6 +224,44 @@ struct db_page_touch {
 enum status db_put_page_touches(struct db *db, int64_t process, int64_t image,
 				const struct db_page_touch *touches, uint32_t count,
 				struct diag *diag);
+
+/* ---- faults ---- */
+
+enum db_fault_kind {
+	DB_FAULT_HARD,     /* the page had to be read from the disk */
+	DB_FAULT_SOFT,     /* it was in memory */
+	DB_FAULT_RESIDENT, /* it came into memory, but not by a fault that was seen */
+};
+
+/* How the access to the page is known. */
+enum db_fault_access { DB_FAULT_UNKNOWN, DB_FAULT_EXECUTE, DB_FAULT_DATA };
+
+struct db_fault {
+	struct rva page;  /* a multiple of 4096 */
+	bool code;        /* of an executable section that cannot be written */
+	enum db_fault_kind kind;
+	enum db_fault_access access;
+	int64_t process;  /* as db_put_process gave it; 0: unknown */
+	uint32_t thread;  /* 0: unknown */
+	int64_t time_ns;  /* since the command was started; < 0: unknown */
+};
+
+/* What a run of kind FAULTS found of one image. */
+struct db_fault_run {
+	int64_t run, image;
+	const char *method, *counter;  /* names, as docs/fault-runs.md lists them */
+	int64_t read_ahead;            /* KiB; < 0: as the disk has it */
+	bool cold;                     /* the image was evicted before */
+	uint32_t pages, code_pages;    /* of the image's file that are mapped */
+	int64_t before, after;         /* of them in memory before and after; < 0: unknown */
+	uint64_t lost;                 /* events that could not be recorded */
+	const struct db_fault *faults; /* in their order */
+	uint32_t count;
+};
+
+/* Writes the faults; the same run and image again replaces them. */
+enum status db_put_faults(struct db *db, const struct db_fault_run *run,
+			  struct diag *diag);
 
 /* ---- relinks ---- */
 

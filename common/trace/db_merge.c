@@ -33,7 +33,8 @@
 /* One step of a merge, and the count that its changes go to. */
 struct merge_step {
 	const char *sql;
-	size_t count; /* offset in struct db_merged, or NOT_COUNTED */
+	size_t count;    /* offset in struct db_merged, or NOT_COUNTED */
+	int64_t version; /* of the source that has it; 0: any */
 };
 
 enum { NOT_COUNTED = -1 };
@@ -105,6 +106,29 @@ static const struct merge_step steps[] = {
 	 " JOIN " SOURCE_IMAGE " i ON i.source_id = g.image WHERE true"
 	 " ON CONFLICT(process, image, seq) DO NOTHING",
 	 (size_t)NOT_COUNTED},
+	/* Of runs that are there already nothing is added. */
+	{"CREATE TEMP TABLE new_fault_runs AS"
+	 " SELECT s.run AS source_run, s.image AS source_image, r.id AS run, i.id AS image"
+	 " FROM source.fault_runs s JOIN source.runs q ON s.run = q.id"
+	 " JOIN main.runs r ON r.identity = q.identity"
+	 " JOIN " SOURCE_IMAGE " i ON i.source_id = s.image"
+	 " WHERE NOT EXISTS (SELECT 1 FROM main.fault_runs k"
+	 "  WHERE k.run = r.id AND k.image = i.id)",
+	 (size_t)NOT_COUNTED, 2},
+	{"INSERT INTO main.fault_runs(run, image, method, counter, read_ahead, cold, pages,"
+	 " code_pages, before, after, lost)"
+	 " SELECT n.run, n.image, s.method, s.counter, s.read_ahead, s.cold, s.pages,"
+	 "  s.code_pages, s.before, s.after, s.lost FROM temp.new_fault_runs n"
+	 " JOIN source.fault_runs s ON s.run = n.source_run AND s.image = n.source_image",
+	 (size_t)NOT_COUNTED, 2},
+	{"INSERT INTO main.faults(run, image, seq, page, code, kind, access, process, thread,"
+	 " time_ns)"
+	 " SELECT n.run, n.image, f.seq, f.page, f.code, f.kind, f.access, p.id, f.thread,"
+	 "  f.time_ns FROM temp.new_fault_runs n"
+	 " JOIN source.faults f ON f.run = n.source_run AND f.image = n.source_image"
+	 " LEFT JOIN " SOURCE_PROCESS " p ON p.source_id = f.process",
+	 (size_t)NOT_COUNTED, 2},
+	{"DROP TABLE temp.new_fault_runs", (size_t)NOT_COUNTED, 2},
 	{"INSERT INTO main.relinks(image, output, order_name, seed, placement)"
 	 " SELECT a.id, b.id, s.order_name, s.seed, s.placement FROM source.relinks s"
 	 " JOIN " SOURCE_IMAGE " a ON a.source_id = s.image"
@@ -118,8 +142,8 @@ static const struct merge_step steps[] = {
 	 (size_t)NOT_COUNTED},
 };
 
-static enum status merge_attached(struct db *db, struct db_merged *ret_merged,
-				  struct diag *diag)
+static enum status merge_attached(struct db *db, int64_t version,
+				  struct db_merged *ret_merged, struct diag *diag)
 {
 	struct db_merged merged = {0};
 	enum status status = db_begin(db, diag);
@@ -127,6 +151,8 @@ static enum status merge_attached(struct db *db, struct db_merged *ret_merged,
 	if (status != STATUS_OK)
 		return status;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && status == STATUS_OK; i++) {
+		if (version < steps[i].version)
+			continue;
 		status = db_execute(db, steps[i].sql, NULL, 0, diag);
 		if (status == STATUS_OK && steps[i].count != (size_t)NOT_COUNTED)
 			*(int64_t *)((char *)&merged + steps[i].count) = db_changes(db);
@@ -141,13 +167,16 @@ enum status db_merge(struct db *db, const char *path, struct db_merged *ret_merg
 		     struct diag *diag)
 {
 	struct db *source;
+	int64_t version = 0;
 	enum status status = db_open(path, DB_READONLY, &source, diag);
 
 	if (status != STATUS_OK)
 		return status;
-	status = db_attach(db, path, diag);
+	status = db_version(source, &version, diag);
+	if (status == STATUS_OK)
+		status = db_attach(db, path, diag);
 	if (status == STATUS_OK) {
-		status = merge_attached(db, ret_merged, diag);
+		status = merge_attached(db, version, ret_merged, diag);
 		if (status != STATUS_OK && diag)
 			diag_set_file(diag, path);
 		db_detach(db);

@@ -57,6 +57,7 @@ static void read_run_row(struct db_statement *s, struct arena *arena,
 		.traces = count_at(s, 11),
 		.touches = count_at(s, 12),
 		.page_touches = count_at(s, 13),
+		.hard_faults = count_at(s, 14),
 	};
 }
 
@@ -71,7 +72,7 @@ enum status db_list_runs(struct db *db, struct arena *arena, struct db_run_row *
 		db, &s,
 		"SELECT v.run, v.kind, v.scenario, v.weight, v.command, v.host, v.started,"
 		" v.exit, v.exit_code, v.wall_seconds, v.processes, v.traces, v.touches,"
-		" v.page_touches FROM v_runs v JOIN runs r ON r.id = v.run"
+		" v.page_touches, v.hard_faults FROM v_runs v JOIN runs r ON r.id = v.run"
 		" ORDER BY r.started_ns, r.identity",
 		diag);
 

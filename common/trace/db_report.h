@@ -14,7 +14,7 @@ struct db_run_row {
 	bool has_exit_code, has_wall_seconds;
 	int64_t exit_code;
 	double wall_seconds;
-	uint64_t processes, traces, touches, page_touches;
+	uint64_t processes, traces, touches, page_touches, hard_faults;
 };
 
 /* One row of the view v_images. */

@@ -1,6 +1,6 @@
-/* The schema of the trace database, version 1.  docs/database.md explains it to
- * people; a change here needs a new DB_SCHEMA_VERSION, a step that upgrades
- * older databases, and a change there.
+/* The schema of the trace database, version 2.  docs/database.md explains it to
+ * people; a change here needs a new DB_SCHEMA_VERSION, a step in db_upgrade.c that
+ * upgrades older databases, and a change there.
  *
  * - Touches name functions by RVA and not by a function's row: a touch at an
  *   RVA that no analysis knows is kept, and functions can be written again.
@@ -12,6 +12,55 @@
 #include "trace/db_statement.h"
 
 #include <stddef.h>
+
+/* Version 2 added the kind `faults`, its two tables and its views. */
+#define RUN_COLUMNS                                                                \
+	"("                                                                        \
+	" id INTEGER PRIMARY KEY,"                                                 \
+	" identity TEXT NOT NULL UNIQUE,"                                          \
+	" kind TEXT NOT NULL"                                                      \
+	"  CHECK(kind IN ('trace', 'pages', 'breakpoints', 'faults')),"            \
+	" scenario TEXT NOT NULL,"                                                 \
+	" weight REAL NOT NULL CHECK(weight > 0),"                                 \
+	" command TEXT,"                                                           \
+	" host TEXT,"                                                              \
+	" started_ns INTEGER NOT NULL,"                                            \
+	" exit TEXT NOT NULL DEFAULT 'unknown'"                                    \
+	"  CHECK(exit IN ('unknown', 'not-started', 'exited', 'signaled')),"       \
+	" exit_code INTEGER,"                                                      \
+	" wall_seconds REAL)"
+
+#define FAULT_TABLES                                                               \
+	"CREATE TABLE fault_runs("                                                 \
+	" run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"             \
+	" image INTEGER NOT NULL REFERENCES images(id),"                           \
+	" method TEXT NOT NULL,"                                                   \
+	" counter TEXT NOT NULL,"                                                  \
+	" read_ahead INTEGER CHECK(read_ahead >= 0),"                              \
+	" cold INTEGER NOT NULL CHECK(cold IN (0, 1)),"                            \
+	" pages INTEGER NOT NULL CHECK(pages >= 0),"                               \
+	" code_pages INTEGER NOT NULL CHECK(code_pages >= 0),"                     \
+	" before INTEGER CHECK(before >= 0),"                                      \
+	" after INTEGER CHECK(after >= 0),"                                        \
+	" lost INTEGER NOT NULL CHECK(lost >= 0),"                                 \
+	" PRIMARY KEY(run, image)) WITHOUT ROWID",                                 \
+	"CREATE INDEX fault_runs_image ON fault_runs(image)",                      \
+	"CREATE TABLE faults("                                                     \
+	" run INTEGER NOT NULL,"                                                   \
+	" image INTEGER NOT NULL,"                                                 \
+	" seq INTEGER NOT NULL,"                                                   \
+	" page INTEGER NOT NULL"                                                   \
+	"  CHECK(page BETWEEN 0 AND 4294967295 AND page % 4096 = 0),"              \
+	" code INTEGER NOT NULL CHECK(code IN (0, 1)),"                            \
+	" kind TEXT NOT NULL CHECK(kind IN ('hard', 'soft', 'resident')),"         \
+	" access TEXT CHECK(access IN ('execute', 'data')),"                       \
+	" process INTEGER REFERENCES processes(id) ON DELETE CASCADE,"             \
+	" thread INTEGER,"                                                         \
+	" time_ns INTEGER,"                                                        \
+	" PRIMARY KEY(run, image, seq),"                                           \
+	" FOREIGN KEY(run, image) REFERENCES fault_runs(run, image)"               \
+	"  ON DELETE CASCADE) WITHOUT ROWID",                                      \
+	"CREATE INDEX faults_process ON faults(process)"
 
 const char *const db_schema[] = {
 	"CREATE TABLE images("
@@ -31,19 +80,7 @@ const char *const db_schema[] = {
 	" probe INTEGER CHECK(probe >= 0),"
 	" PRIMARY KEY(image, rva)) WITHOUT ROWID",
 
-	"CREATE TABLE runs("
-	" id INTEGER PRIMARY KEY,"
-	" identity TEXT NOT NULL UNIQUE,"
-	" kind TEXT NOT NULL CHECK(kind IN ('trace', 'pages', 'breakpoints')),"
-	" scenario TEXT NOT NULL,"
-	" weight REAL NOT NULL CHECK(weight > 0),"
-	" command TEXT,"
-	" host TEXT,"
-	" started_ns INTEGER NOT NULL,"
-	" exit TEXT NOT NULL DEFAULT 'unknown'"
-	"  CHECK(exit IN ('unknown', 'not-started', 'exited', 'signaled')),"
-	" exit_code INTEGER,"
-	" wall_seconds REAL)",
+	"CREATE TABLE runs" RUN_COLUMNS,
 
 	"CREATE TABLE processes("
 	" id INTEGER PRIMARY KEY,"
@@ -105,7 +142,11 @@ const char *const db_schema[] = {
 	" size INTEGER NOT NULL CHECK(size BETWEEN 0 AND 4294967295),"
 	" PRIMARY KEY(relink, old_rva)) WITHOUT ROWID",
 
-	/* Views for people. */
+	FAULT_TABLES,
+	NULL,
+};
+
+const char *const db_views[] = {
 	"CREATE VIEW v_images AS"
 	" SELECT i.id AS image, i.name, i.sha256, i.size, i.code_size,"
 	"  count(f.rva) AS functions,"
@@ -125,7 +166,9 @@ const char *const db_schema[] = {
 	"  (SELECT coalesce(sum(t.records), 0) FROM traces t"
 	"   JOIN processes p ON t.process = p.id WHERE p.run = r.id) AS touches,"
 	"  (SELECT count(*) FROM page_touches g JOIN processes p ON g.process = p.id"
-	"   WHERE p.run = r.id) AS page_touches"
+	"   WHERE p.run = r.id) AS page_touches,"
+	"  (SELECT count(*) FROM faults f WHERE f.run = r.id AND f.kind = 'hard')"
+	"   AS hard_faults"
 	" FROM runs r",
 
 	"CREATE VIEW v_first_touch AS"
@@ -162,6 +205,25 @@ const char *const db_schema[] = {
 	" JOIN processes p ON g.process = p.id JOIN runs r ON p.run = r.id"
 	" GROUP BY g.image, p.run",
 
+	"CREATE VIEW v_faults AS"
+	" SELECT i.name AS image, i.sha256, f.run, r.scenario, p.pid AS process,"
+	"  f.thread, f.seq, f.time_ns / 1e6 AS time_ms, f.page,"
+	"  printf('0x%x', f.page) AS page_hex, f.code, f.kind, f.access"
+	" FROM faults f JOIN images i ON f.image = i.id JOIN runs r ON f.run = r.id"
+	" LEFT JOIN processes p ON f.process = p.id",
+
+	"CREATE VIEW v_fault_counts AS"
+	" SELECT i.name AS image, i.sha256, u.run, r.scenario, u.method, u.counter,"
+	"  u.read_ahead, u.cold, u.pages, u.code_pages, u.before, u.after, u.lost,"
+	"  count(CASE f.kind WHEN 'hard' THEN 1 END) AS hard_faults,"
+	"  count(DISTINCT CASE f.kind WHEN 'hard' THEN f.page END) AS hard_pages,"
+	"  count(DISTINCT CASE WHEN f.kind = 'hard' AND f.code THEN f.page END)"
+	"   AS hard_code_pages,"
+	"  count(CASE f.kind WHEN 'soft' THEN 1 END) AS soft_faults"
+	" FROM fault_runs u JOIN images i ON u.image = i.id JOIN runs r ON u.run = r.id"
+	" LEFT JOIN faults f ON f.run = u.run AND f.image = u.image"
+	" GROUP BY u.run, u.image",
+
 	"CREATE VIEW v_relinks AS"
 	" SELECT l.id AS relink, a.name AS input, a.sha256 AS input_sha256,"
 	"  b.name AS output, b.sha256 AS output_sha256, l.order_name, l.seed,"
@@ -197,3 +259,17 @@ const char *const db_schema[] = {
 	" LEFT JOIN functions f ON f.image = l.image AND f.rva = m.old_rva",
 	NULL,
 };
+
+/* The table `runs` is made anew, for a constraint cannot be changed; nothing that
+ * refers to it notices, since foreign keys are off meanwhile. */
+const char *const db_upgrade_to_2[] = {
+	"CREATE TABLE new_runs" RUN_COLUMNS,
+	"INSERT INTO new_runs SELECT id, identity, kind, scenario, weight, command, host,"
+	" started_ns, exit, exit_code, wall_seconds FROM runs",
+	"DROP TABLE runs",
+	"ALTER TABLE new_runs RENAME TO runs",
+	FAULT_TABLES,
+	NULL,
+};
+
+const char *const db_additions_2[] = {FAULT_TABLES, NULL};

@@ -123,7 +123,25 @@ enum status db_fail_content(struct db *db, struct diag *diag, const char *what);
 /* Lower-case hexadecimal of 64 digits; false for anything else, NULL too. */
 bool db_parse_hash(const char *hex, struct sha256 *ret_hash);
 
-/* The schema's statements, NULL-terminated (db_schema.c). */
+/* Statements, NULL-terminated (db_schema.c): the schema's tables, its views, what makes
+ * the tables of version 1 those of version 2, and the tables alone that it adds. */
 extern const char *const db_schema[];
+extern const char *const db_views[];
+extern const char *const db_upgrade_to_2[];
+extern const char *const db_additions_2[];
+
+/* Runs any SQL without results. */
+enum status db_execute_text(struct db *db, const char *sql, struct diag *diag);
+
+/* Makes a database of an older version one of ours, in one transaction.  Not inside a
+ * transaction.  (db_upgrade.c) */
+enum status db_upgrade(struct db *db, struct diag *diag);
+
+/* Lets a database of version 1 be read as one of ours: what it lacks is there for this
+ * connection only, and empty.  (db_upgrade.c) */
+enum status db_pretend(struct db *db, struct diag *diag);
+
+/* The schema version that the file has. */
+enum status db_version(struct db *db, int64_t *ret_version, struct diag *diag);
 
 #endif
