@@ -38,6 +38,7 @@ const char *doctor_refusal_advice(enum status status)
 	case STATUS_PACKED:
 		return "take the image from before it was packed";
 	case STATUS_DOTNET:
+	case STATUS_NATIVE_AOT:
 	case STATUS_GO:
 		return "only images of native code without a runtime's tables can be "
 		       "relinked";

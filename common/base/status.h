@@ -25,6 +25,7 @@
 	X(MACHINE, "other-machine", 3)                        \
 	X(NO_RELOCATIONS, "no-relocations", 3)                \
 	X(DOTNET, "dotnet", 3)                                \
+	X(NATIVE_AOT, "native-aot", 3)                        \
 	X(GO, "go", 3)                                        \
 	X(PACKED, "packed", 3)                                \
 	X(OVERLAP, "overlapping-sections", 3)                 \

@@ -86,7 +86,7 @@ enum status image_open(struct image *image, const char *path, struct diag *diag)
 enum status image_open_bytes(struct image *image, const void *bytes, size_t size,
 			     const char *name, struct diag *diag);
 
-/* Refuses what no tool of ours may touch: DOTNET, GO, PACKED, UNSUPPORTED
+/* Refuses what no tool of ours may touch: DOTNET, NATIVE_AOT, GO, PACKED, UNSUPPORTED
  * (CHPE and ARM64EC/X images), NO_RELOCATIONS (an image that says that its base
  * relocations are stripped, and has some). */
 enum status image_check_supported(const struct image *image, struct diag *diag);

@@ -1,6 +1,6 @@
 /* Which images no tool of ours may touch, and the signs that they are known by.
  *
- * .NET images, Go programs and packed images have code that is found by its
+ * .NET images, its Native AOT's, Go programs and packed images have code that is found by its
  * place (metadata tokens, Go's function table, an unpacker's stream), so moving
  * it breaks them in ways that no reading of PE tables can see.  The signs:
  *
@@ -11,7 +11,10 @@
  *           "\xff Go buildinf:" followed by the pointer size 8 at a multiple of
  *           16 in writable data (Go's source, debug/buildinfo), which stays when
  *           an external linker was used
- *   packed  sections named UPX0 and UPX1 (observed: UPX 3.96), or code that is
+ *   AOT     sections `.managed` or `hydrated`, or an export of that name: .NET's Native
+ *           AOT compiler keeps types and pointers to code in a stream of commands that
+ *           start-up unpacks (.NET runtime, DehydratedData.cs), where no net finds them
+ *   packed  sections that a packer or protector names (section_packer), or code that is
  *           writable
  *   CHPE    ARM64EC and ARM64X images say that they are for x86-64 and have the
  *           CHPE metadata pointer in the load configuration
@@ -26,6 +29,7 @@
 
 #include "pe/image.h"
 #include "pe/load_config.h"
+#include "pe/section_name.h"
 
 enum { GO_ID_SPAN = 32 * 1024, GO_INFO_ALIGNMENT = 16, GO_POINTER_BYTES = 8 };
 
@@ -78,15 +82,29 @@ static bool is_go(const struct image *image)
 	return false;
 }
 
+static bool is_native_aot(const struct image *image)
+{
+	static const char name[] = "\0DotNetRuntimeDebugHeader";
+	const struct data_directory *exports = &image->directories[DIRECTORY_EXPORT];
+	const uint8_t *table = image_bytes(image, exports->rva, exports->size);
+
+	for (uint32_t i = 0; i < image->section_count; i++)
+		if (strcmp(image->sections[i].name, ".managed") == 0 ||
+		    strcmp(image->sections[i].name, "hydrated") == 0)
+			return true;
+	return table && memmem(table, exports->size, name, sizeof(name));
+}
+
 static enum status check_packed(const struct image *image, struct diag *diag)
 {
 	for (uint32_t i = 0; i < image->section_count; i++) {
 		const struct section *section = &image->sections[i];
+		const char *packer = section_packer(section);
 
-		if (strcmp(section->name, "UPX0") == 0 ||
-		    strcmp(section->name, "UPX1") == 0)
+		if (packer)
 			return diag_fail_at(diag, STATUS_PACKED, section->rva,
-					    "a packed image: section '%s'", section->name);
+					    "packed or protected by %s: section '%s'", packer,
+					    section->name);
 		if ((section->characteristics & SECTION_EXECUTE) &&
 		    (section->characteristics & SECTION_WRITE))
 			return diag_fail_at(diag, STATUS_PACKED, section->rva,
@@ -155,6 +173,9 @@ enum status image_check_supported(const struct image *image, struct diag *diag)
 
 	if (image->directories[DIRECTORY_CLR].rva.v)
 		status = diag_fail(diag, STATUS_DOTNET, "a .NET image");
+	else if (is_native_aot(image))
+		status = diag_fail(diag, STATUS_NATIVE_AOT,
+				   "an image of .NET's Native AOT compiler");
 	else if (is_go(image))
 		status = diag_fail(diag, STATUS_GO, "a Go image");
 	else

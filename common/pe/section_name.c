@@ -38,3 +38,22 @@ bool section_is_dwarf(const struct image *image, const struct section *section)
 	return (section->characteristics & SECTION_DISCARDABLE) &&
 	       strncmp(section_name(image, section), prefix, sizeof(prefix) - 1) == 0;
 }
+
+/* Observed: UPX 3.96; the others as their makers and tools that detect them have it. */
+const char *section_packer(const struct section *section)
+{
+	static const struct {
+		const char *section, *name;
+	} packers[] = {
+		{"UPX0", "UPX"},           {"UPX1", "UPX"},
+		{".aspack", "ASPack"},     {"MPRESS1", "MPRESS"},
+		{".petite", "Petite"},     {".vmp0", "VMProtect"},
+		{".vmp1", "VMProtect"},    {".themida", "Themida"},
+		{".winlice", "WinLicense"}, {".enigma1", "Enigma"},
+	};
+
+	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++)
+		if (strcmp(section->name, packers[i].section) == 0)
+			return packers[i].name;
+	return NULL;
+}

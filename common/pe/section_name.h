@@ -10,6 +10,10 @@
  * memory. */
 const char *section_name(const struct image *image, const struct section *section);
 
+/* The packer or protector that gives its sections this name, or NULL.  The code of such an
+ * image is not what the file shows, or watches over itself. */
+const char *section_packer(const struct section *section);
+
 /* Whether it holds DWARF, which no program reads: one that may be discarded, and is named
  * so. */
 bool section_is_dwarf(const struct image *image, const struct section *section);

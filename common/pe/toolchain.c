@@ -227,32 +227,20 @@ static void find_texts(const struct image *image, struct toolchain *t)
 
 /* ---- section names ---- */
 
-static const struct {
-	const char *section, *name;
-	bool packer;
-} section_signs[] = {
-	{"UPX0", "UPX", true},         {"UPX1", "UPX", true},
-	{".aspack", "ASPack", true},   {"MPRESS1", "MPRESS", true},
-	{".petite", "Petite", true},   {".vmp0", "VMProtect", true},
-	{".vmp1", "VMProtect", true},  {".themida", "Themida", true},
-	{".winlice", "WinLicense", true}, {".enigma1", "Enigma", true},
-	{".managed", ".NET native", false},
-};
-
 static void find_sections(const struct image *image, struct toolchain *t)
 {
-	for (uint32_t i = 0; i < image->section_count; i++)
-		for (size_t s = 0; s < sizeof(section_signs) / sizeof(section_signs[0]);
-		     s++) {
-			const struct toolchain_sign sign = {
-				.name = section_signs[s].name,
-				.found = "section name",
-				.packer = section_signs[s].packer,
-			};
+	for (uint32_t i = 0; i < image->section_count; i++) {
+		const struct section *section = &image->sections[i];
+		const char *packer = section_packer(section);
+		const struct toolchain_sign sign = {
+			.name = packer ? packer : ".NET native",
+			.found = "section name",
+			.packer = packer != NULL,
+		};
 
-			if (strcmp(image->sections[i].name, section_signs[s].section) == 0)
-				add_sign(t, &sign);
-		}
+		if (packer || strcmp(section->name, ".managed") == 0)
+			add_sign(t, &sign);
+	}
 }
 
 /* ---- compressed data ---- */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -171,11 +172,56 @@ static void packed_images_are_refused(void **state)
 
 	(void)state;
 	make(&b);
-	memcpy(b.sections[0].name, "UPX1\0", 6);
-	assert_int_equal(supported(&b), STATUS_PACKED);
-	make(&b);
 	b.sections[0].characteristics |= SECTION_WRITE;
 	assert_int_equal(supported(&b), STATUS_PACKED);
+}
+
+static enum status with_section(const char *name)
+{
+	struct image_builder b;
+
+	make(&b);
+	snprintf(b.sections[0].name, sizeof(b.sections[0].name), "%s", name);
+	return supported(&b);
+}
+
+static void names_of_packers_are_refused(void **state)
+{
+	static const char *const names[] = {"UPX0",     "UPX1",  ".aspack", "MPRESS1",
+					    ".petite",  ".vmp0", ".vmp1",   ".themida",
+					    ".winlice", ".enigma1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(with_section(names[i]), STATUS_PACKED);
+	assert_int_equal(with_section("UPX"), STATUS_OK);
+	assert_int_equal(with_section(".vmp"), STATUS_OK);
+}
+
+/* An image whose exports have this name. */
+static enum status with_export(const char *name)
+{
+	struct image_builder b;
+	struct rva begin;
+
+	make(&b);
+	begin = image_builder_section(&b, ".edata", BUILT_CONST);
+	image_builder_fill(&b, 0, 40);
+	image_builder_string(&b, "made.dll");
+	image_builder_string(&b, name);
+	image_builder_directory(&b, DIRECTORY_EXPORT, begin,
+				image_builder_here(&b).v - begin.v);
+	return supported(&b);
+}
+
+static void native_aot_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(with_section(".managed"), STATUS_NATIVE_AOT);
+	assert_int_equal(with_section("hydrated"), STATUS_NATIVE_AOT);
+	assert_int_equal(with_export("DotNetRuntimeDebugHeader"), STATUS_NATIVE_AOT);
+	assert_int_equal(with_export("DotNetRuntimeDebugHeaders"), STATUS_OK);
+	assert_int_equal(with_export("NoDotNetRuntimeDebugHeader"), STATUS_OK);
 }
 
 /* A load configuration of `size` bytes with `v` at `offset`. */
@@ -234,6 +280,8 @@ int main(void)
 		cmocka_unit_test(go_is_refused),
 		cmocka_unit_test(go_marks_at_the_end),
 		cmocka_unit_test(packed_images_are_refused),
+		cmocka_unit_test(names_of_packers_are_refused),
+		cmocka_unit_test(native_aot_is_refused),
 		cmocka_unit_test(arm64ec_is_refused),
 		cmocka_unit_test(other_load_configurations_are_refused),
 	};
