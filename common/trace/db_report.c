@@ -209,3 +209,141 @@ enum status db_count_run(struct db *db, int64_t run, int64_t image,
 		*ret_counts = counts;
 	return status;
 }
+
+/* ---- relinks ---- */
+
+static enum status read_moves(struct db *db, struct arena *arena, struct db_relink_row *row,
+			      struct diag *diag)
+{
+	VEC(struct db_move) moves = {0};
+	struct db_statement s;
+	bool more = false;
+	enum status status = db_prepare(db, &s,
+					"SELECT old_rva, new_rva, size FROM moves"
+					" WHERE relink = ?1 ORDER BY old_rva",
+					diag);
+
+	if (status == STATUS_OK)
+		db_bind(&s, DB_VALUES(db_int(row->relink)));
+	while (status == STATUS_OK && (status = db_step(&s, &more, diag)) == STATUS_OK &&
+	       more) {
+		struct db_move move = {.old_rva = rva_of(db_column_u32(&s, 0)),
+				       .new_rva = rva_of(db_column_u32(&s, 1)),
+				       .size = db_column_u32(&s, 2)};
+
+		if (!vec_push(&moves, move))
+			status = diag_no_memory(diag);
+	}
+	db_finalize(&s);
+	if (status == STATUS_OK) {
+		row->moves = into_arena(arena, moves.data, moves.len, sizeof(*moves.data));
+		row->move_count = moves.len;
+		if (!row->moves)
+			status = diag_no_memory(diag);
+	}
+	vec_release(&moves);
+	return status;
+}
+
+static void read_relink_row(struct db_statement *s, struct arena *arena,
+			    struct db_relink_row *row)
+{
+	*row = (struct db_relink_row){
+		.relink = db_column_int(s, 0),
+		.output = db_column_int(s, 1),
+		.order = text_at(s, arena, 2),
+		.placement = text_at(s, arena, 3),
+		.seed = text_at(s, arena, 4),
+		.output_name = text_at(s, arena, 5),
+		.output_hash = text_at(s, arena, 6),
+		.output_size = count_at(s, 7),
+	};
+	if (!row->order || !row->placement || !row->output_name || !row->output_hash)
+		s->failed = s->failed ? s->failed : STATUS_BAD_DATABASE;
+}
+
+enum status db_list_relinks(struct db *db, int64_t image, struct arena *arena,
+			    struct db_relink_row **ret_rows, uint32_t *ret_count,
+			    struct diag *diag)
+{
+	VEC(struct db_relink_row) rows = {0};
+	struct db_statement s;
+	struct db_relink_row *copy = NULL;
+	bool more = false;
+	enum status status = db_prepare(
+		db, &s,
+		"SELECT l.id, l.output, l.order_name, l.placement, l.seed, b.name, b.sha256,"
+		" b.size FROM relinks l JOIN images b ON l.output = b.id"
+		" WHERE l.image = ?1 ORDER BY l.id",
+		diag);
+
+	if (status == STATUS_OK)
+		db_bind(&s, DB_VALUES(db_int(image)));
+	while (status == STATUS_OK && (status = db_step(&s, &more, diag)) == STATUS_OK &&
+	       more) {
+		struct db_relink_row one;
+
+		read_relink_row(&s, arena, &one);
+		if (!vec_push(&rows, one))
+			status = diag_no_memory(diag);
+	}
+	db_finalize(&s);
+	for (uint32_t i = 0; i < rows.len && status == STATUS_OK; i++)
+		status = read_moves(db, arena, &rows.data[i], diag);
+	if (status == STATUS_OK) {
+		copy = into_arena(arena, rows.data, rows.len, sizeof(*copy));
+		if (!copy)
+			status = diag_no_memory(diag);
+	}
+	if (status == STATUS_OK) {
+		*ret_rows = copy;
+		*ret_count = rows.len;
+	}
+	vec_release(&rows);
+	return status;
+}
+
+/* ---- touches ---- */
+
+enum status db_list_run_touches(struct db *db, int64_t run, int64_t image,
+				struct arena *arena, struct db_run_touch **ret_rows,
+				uint32_t *ret_count, struct diag *diag)
+{
+	VEC(struct db_run_touch) rows = {0};
+	struct db_statement s;
+	struct db_run_touch *copy = NULL;
+	bool more = false;
+	enum status status = db_prepare(
+		db, &s,
+		"SELECT u.rva, p.pid, u.thread, u.time_ns + p.started_ns -"
+		"  (SELECT min(q.started_ns) FROM processes q WHERE q.run = ?1) AS at"
+		" FROM processes p JOIN traces t ON t.process = p.id"
+		" JOIN touches u ON u.trace = t.id WHERE p.run = ?1 AND t.image = ?2"
+		" ORDER BY at, p.started_ns, p.pid, t.identity, u.seq",
+		diag);
+
+	if (status == STATUS_OK)
+		db_bind(&s, DB_VALUES(db_int(run), db_int(image)));
+	while (status == STATUS_OK && (status = db_step(&s, &more, diag)) == STATUS_OK &&
+	       more) {
+		struct db_run_touch touch = {.rva = rva_of(db_column_u32(&s, 0)),
+					     .process = db_column_u32(&s, 1),
+					     .thread = db_column_u32(&s, 2),
+					     .time_ns = db_column_int(&s, 3)};
+
+		if (!vec_push(&rows, touch))
+			status = diag_no_memory(diag);
+	}
+	db_finalize(&s);
+	if (status == STATUS_OK) {
+		copy = into_arena(arena, rows.data, rows.len, sizeof(*copy));
+		if (!copy)
+			status = diag_no_memory(diag);
+	}
+	if (status == STATUS_OK) {
+		*ret_rows = copy;
+		*ret_count = rows.len;
+	}
+	vec_release(&rows);
+	return status;
+}

@@ -43,4 +43,33 @@ struct db_run_counts {
 enum status db_count_run(struct db *db, int64_t run, int64_t image,
 			 struct db_run_counts *ret_counts, struct diag *diag);
 
+/* A relink of an image, with its moves ascending by the old RVA. */
+struct db_relink_row {
+	int64_t relink, output; /* ids: of the relink, of the image that was made */
+	const char *order, *placement;
+	const char *seed; /* NULL: none */
+	const char *output_name, *output_hash;
+	uint64_t output_size; /* bytes of the file; 0: unknown */
+	struct db_move *moves;
+	uint32_t move_count;
+};
+
+/* The relinks of an image, ascending by id.  All is in the caller's arena. */
+enum status db_list_relinks(struct db *db, int64_t image, struct arena *arena,
+			    struct db_relink_row **ret_rows, uint32_t *ret_count,
+			    struct diag *diag);
+
+/* Who touched what in a run, and when. */
+struct db_run_touch {
+	struct rva rva;
+	uint32_t process, thread; /* as the traced system counts them */
+	int64_t time_ns;          /* since the run's first process started */
+};
+
+/* All touches of an image in a run, of all its processes: by time, ties in an order
+ * that does not depend on ids.  In the caller's arena. */
+enum status db_list_run_touches(struct db *db, int64_t run, int64_t image,
+				struct arena *arena, struct db_run_touch **ret_rows,
+				uint32_t *ret_count, struct diag *diag);
+
 #endif
