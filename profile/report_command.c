@@ -1,33 +1,32 @@
-/* appulse-profile report: what runs touched of each image.
+/* appulse-profile report: what runs touched of each image, as text, JSON or a page.
  *
- * The floor is what the touched functions would need if they lay together: their
- * bytes in pages of 4096, rounded up.  "As linked" is what they lie on now: the
- * pages that hold any byte of a touched function.  The page runs of `pages` count
+ * What is counted, and how, is in report_subject.c.  The page runs of `pages` count
  * what really was touched, parts of functions and all else in the code included.
- *
- * Numbers over several runs are of the functions that any of them touched.
  */
 #include "commands.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/human.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "report_json.h"
+#include "report_page.h"
+#include "report_terminal.h"
 #include "run_options.h"
-#include "trace/db_report.h"
 
-enum { PAGE_BYTES = 4096, MIN_HASH_DIGITS = 6 };
+enum { MIN_HASH_DIGITS = 6 };
 
 struct report {
 	struct tool *tool;
 	const char *database;
 	const char *image; /* name, pattern or hash; NULL: all */
+	const char *html;  /* where the page goes; NULL: none */
+	const char *other; /* database to compare with on the page; NULL: none */
+	bool force;
 	uint64_t run;      /* 0: all */
 	uint64_t limit;    /* of the list of first touches */
 
@@ -38,192 +37,12 @@ struct report {
 	struct db_image_row *images;
 	uint32_t image_count;
 	bool matched; /* whether an image was reported */
+	bool text;    /* text goes to stdout */
+	struct page page;
+	struct db *other_db;
+	struct db_image_row *other_images;
+	uint32_t other_count;
 };
-
-/* What a set of touched RVAs amounts to. */
-struct touched {
-	uint64_t functions, bytes; /* known functions */
-	uint64_t unknown;          /* RVAs that are no known function's */
-	uint64_t floor_pages, linked_pages;
-};
-
-/* An image being reported. */
-struct subject {
-	const struct db_image_row *row;
-	struct db_image_functions image; /* owned */
-	struct db_profile profile;       /* owned */
-	uint8_t *seen;                   /* owned: per function, a touch in any run */
-	uint8_t *pages; /* owned: per page of the image's functions, scratch */
-	uint32_t page_count;
-	struct touched all;
-};
-
-/* ---- counting ---- */
-
-/* The index of the function that starts at `rva`, or the count. */
-static uint32_t function_at(const struct db_image_functions *image, struct rva rva)
-{
-	uint32_t low = 0, high = image->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (image->functions[middle].rva.v < rva.v)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < image->count && image->functions[low].rva.v == rva.v)
-		return low;
-	return image->count;
-}
-
-static void add_function(struct subject *s, struct touched *t, const struct db_function *f)
-{
-	uint32_t first = f->rva.v / PAGE_BYTES;
-	uint64_t last = f->size ? ((uint64_t)f->rva.v + f->size - 1) / PAGE_BYTES : first;
-
-	t->functions++;
-	t->bytes += f->size;
-	for (uint64_t page = first; page <= last && page < s->page_count; page++) {
-		t->linked_pages += !s->pages[page];
-		s->pages[page] = 1;
-	}
-}
-
-static void finish_count(struct touched *t)
-{
-	t->floor_pages = (t->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
-}
-
-static struct touched count_run(struct subject *s, const struct db_profile_run *run)
-{
-	struct touched t = {0};
-
-	memset(s->pages, 0, s->page_count);
-	for (uint32_t i = 0; i < run->count; i++) {
-		uint32_t f = function_at(&s->image, run->rvas[i]);
-
-		if (f == s->image.count) {
-			t.unknown++;
-			continue;
-		}
-		s->seen[f] = 1;
-		add_function(s, &t, &s->image.functions[f]);
-	}
-	finish_count(&t);
-	return t;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const struct rva *x = a, *y = b;
-
-	return x->v < y->v ? -1 : x->v > y->v;
-}
-
-/* Distinct RVAs over all runs that are no known function's. */
-static bool count_unknown(const struct subject *s, uint64_t *ret_count)
-{
-	VEC(struct rva) unknown = {0};
-	bool ok = true;
-
-	*ret_count = 0;
-	for (uint32_t r = 0; r < s->profile.count && ok; r++)
-		for (uint32_t i = 0; i < s->profile.runs[r].count && ok; i++) {
-			struct rva rva = s->profile.runs[r].rvas[i];
-
-			if (function_at(&s->image, rva) == s->image.count)
-				ok = vec_push(&unknown, rva);
-		}
-	if (unknown.len)
-		qsort(unknown.data, unknown.len, sizeof(*unknown.data), by_value);
-	for (uint32_t i = 0; i < unknown.len; i++)
-		*ret_count += i == 0 || unknown.data[i].v != unknown.data[i - 1].v;
-	vec_release(&unknown);
-	return ok;
-}
-
-static void count_all(struct subject *s)
-{
-	struct touched t = {0};
-
-	memset(s->pages, 0, s->page_count);
-	for (uint32_t f = 0; f < s->image.count; f++)
-		if (s->seen[f])
-			add_function(s, &t, &s->image.functions[f]);
-	finish_count(&t);
-	t.unknown = s->all.unknown;
-	s->all = t;
-}
-
-/* ---- one image ---- */
-
-static void subject_release(struct subject *s)
-{
-	db_image_release(&s->image);
-	db_profile_release(&s->profile);
-	free(s->seen);
-	free(s->pages);
-}
-
-/* Keeps only the run that was asked for. */
-static void select_run(struct db_profile *profile, int64_t run)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < profile->count; i++) {
-		struct db_profile_run *r = &profile->runs[i];
-
-		if (r->run == run) {
-			profile->runs[kept++] = *r;
-		} else {
-			free(r->scenario);
-			free(r->rvas);
-		}
-	}
-	profile->count = kept;
-}
-
-/* The runs of both kinds; breakpoint runs only when one is asked for, as they
- * repeat what a trace says. */
-static enum status load_profile(struct report *r, struct subject *s, struct diag *diag)
-{
-	enum db_run_kind kind = DB_RUN_TRACE;
-	enum status status;
-
-	for (uint32_t i = 0; i < r->run_count; i++)
-		if (r->run && r->runs[i].run == (int64_t)r->run && r->runs[i].kind &&
-		    strcmp(r->runs[i].kind, db_run_kind_name(DB_RUN_BREAKPOINTS)) == 0)
-			kind = DB_RUN_BREAKPOINTS;
-	status = db_load_profile(r->db, &s->image.image.hash, kind, &s->profile, diag);
-	if (status == STATUS_OK && r->run)
-		select_run(&s->profile, (int64_t)r->run);
-	return status;
-}
-
-static enum status subject_load(struct report *r, struct subject *s, struct diag *diag)
-{
-	enum status status = db_load_image(r->db, s->row->image, &s->image, diag);
-	uint64_t end = 0;
-
-	if (status == STATUS_OK)
-		status = load_profile(r, s, diag);
-	if (status != STATUS_OK)
-		return status;
-	for (uint32_t i = 0; i < s->image.count; i++) {
-		const struct db_function *f = &s->image.functions[i];
-
-		if ((uint64_t)f->rva.v + f->size > end)
-			end = (uint64_t)f->rva.v + f->size;
-	}
-	s->page_count = (uint32_t)(end / PAGE_BYTES + 1);
-	s->seen = calloc((size_t)s->image.count + 1, 1);
-	s->pages = calloc(s->page_count, 1);
-	if (!s->seen || !s->pages || !count_unknown(s, &s->all.unknown))
-		return diag_no_memory(diag);
-	return STATUS_OK;
-}
 
 /* ---- runs of an image ---- */
 
@@ -277,7 +96,7 @@ static enum status report_runs(struct report *r, struct subject *s, json_t *obje
 	table_init(&table, columns, sizeof(columns) / sizeof(*columns));
 	for (uint32_t i = 0; i < s->profile.count && status == STATUS_OK; i++) {
 		const struct db_profile_run *run = &s->profile.runs[i];
-		struct touched t = count_run(s, run);
+		struct touched t = subject_count_run(s, run);
 		struct db_run_counts counts = {0};
 
 		status = db_count_run(r->db, run->run, s->row->image, &counts, diag);
@@ -292,7 +111,7 @@ static enum status report_runs(struct report *r, struct subject *s, json_t *obje
 		table_cell(&table, "%s", human_count(counts.processes).text);
 		table_cell(&table, "%s", human_count(counts.threads).text);
 	}
-	if (status == STATUS_OK && !r->tool->json && s->profile.count) {
+	if (status == STATUS_OK && r->text && s->profile.count) {
 		putchar('\n');
 		status = table_print(&table, stdout, diag);
 	}
@@ -339,7 +158,7 @@ static enum status report_page_runs(struct report *r, struct subject *s, json_t 
 		table_cell(&table, "%s", human_count(counts.executed_pages).text);
 		table_cell(&table, "%s", human_count(counts.pages).text);
 	}
-	if (status == STATUS_OK && !r->tool->json && any) {
+	if (status == STATUS_OK && r->text && any) {
 		putchar('\n');
 		status = table_print(&table, stdout, diag);
 	}
@@ -387,7 +206,7 @@ static enum status report_first(struct report *r, struct subject *s, json_t *obj
 		table_cell(&table, "%s", f ? human_count(f->size).text : "-");
 		table_cell(&table, "%s", !f ? "(unknown)" : f->name ? f->name : "-");
 	}
-	if (!r->tool->json && r->limit) {
+	if (r->text && r->limit) {
 		putchar('\n');
 		status = table_print(&table, stdout, diag);
 		if (run->count > r->limit)
@@ -443,13 +262,10 @@ static enum status report_subject(struct report *r, struct subject *s, json_t *i
 	enum status status;
 
 	put_image(r, s, object);
-	for (uint32_t i = 0; i < s->profile.count; i++)
-		(void)count_run(s, &s->profile.runs[i]);
-	count_all(s);
 	put_touched(result, object, &s->all);
 	result_put_count(result, object, "functions_never_touched",
 			 s->image.count - s->all.functions);
-	if (!r->tool->json) {
+	if (r->text) {
 		printf("%s%s (%.12s%s)\n", r->matched ? "\n" : "", s->row->name,
 		       s->row->hash, s->row->relinked_from ? ", relinked" : "");
 		if (s->profile.count)
@@ -462,6 +278,11 @@ static enum status report_subject(struct report *r, struct subject *s, json_t *i
 		status = report_page_runs(r, s, object, diag);
 	if (status == STATUS_OK)
 		status = report_first(r, s, object, diag);
+	if (status == STATUS_OK && !r->text)
+		status = report_put_layouts(result, object, r->db, r->runs, r->run_count, s,
+					    diag);
+	if (status == STATUS_OK && r->text && report_terminal_wanted())
+		status = report_terminal_draw(s, diag);
 	return status;
 }
 
@@ -478,6 +299,52 @@ static bool is_wanted(const struct report *r, const struct db_image_row *row)
 	       (length >= MIN_HASH_DIGITS && strncasecmp(row->hash, r->image, length) == 0);
 }
 
+/* Breakpoint runs only when one is asked for, as they repeat what a trace says. */
+static enum db_run_kind kind_of_runs(const struct report *r)
+{
+	const struct db_run_row *row = r->run ? run_row(r, (int64_t)r->run) : NULL;
+
+	if (row && row->kind &&
+	    strcmp(row->kind, db_run_kind_name(DB_RUN_BREAKPOINTS)) == 0)
+		return DB_RUN_BREAKPOINTS;
+	return DB_RUN_TRACE;
+}
+
+/* The same image in the other database, or another build of it: of that name. */
+static const struct db_image_row *other_image(const struct report *r,
+					      const struct db_image_row *row)
+{
+	const struct db_image_row *found = NULL;
+
+	for (uint32_t i = 0; i < r->other_count; i++) {
+		const struct db_image_row *o = &r->other_images[i];
+
+		if (o->functions == 0)
+			continue;
+		if (strcmp(o->hash, row->hash) == 0)
+			return o;
+		if (!found && strcasecmp(o->name, row->name) == 0)
+			found = o;
+	}
+	return found;
+}
+
+static enum status add_to_page(struct report *r, const struct subject *s,
+			       struct diag *diag)
+{
+	const struct db_image_row *row = other_image(r, s->row);
+	struct subject other = {0};
+	enum status status;
+
+	if (!row)
+		return page_add(&r->page, r->db, s, NULL, NULL, diag);
+	status = subject_load(r->other_db, row, DB_RUN_TRACE, 0, &other, diag);
+	if (status == STATUS_OK)
+		status = page_add(&r->page, r->db, s, r->other_db, &other, diag);
+	subject_release(&other);
+	return status;
+}
+
 static enum status report_images(struct report *r, struct diag *diag)
 {
 	json_t *images = result_put_array(&r->tool->result, r->tool->result.root, "images");
@@ -488,9 +355,12 @@ static enum status report_images(struct report *r, struct diag *diag)
 
 		if (!is_wanted(r, s.row))
 			continue;
-		status = subject_load(r, &s, diag);
+		status = subject_load(r->db, s.row, kind_of_runs(r), (int64_t)r->run, &s,
+				      diag);
 		if (status == STATUS_OK)
 			status = report_subject(r, &s, images, diag);
+		if (status == STATUS_OK && r->html && s.image.count)
+			status = add_to_page(r, &s, diag);
 		r->matched = true;
 		subject_release(&s);
 	}
@@ -498,14 +368,53 @@ static enum status report_images(struct report *r, struct diag *diag)
 		status =
 			diag_fail(diag, STATUS_NOT_FOUND, "database '%s' has no image '%s'",
 				  r->database, r->image);
-	if (status == STATUS_OK && !r->matched && !r->tool->json)
+	if (status == STATUS_OK && !r->matched && r->text)
 		puts("no images");
 	return status;
+}
+
+static enum status open_other(struct report *r, struct diag *diag)
+{
+	enum status status = db_open(r->other, DB_READONLY, &r->other_db, diag);
+
+	if (status == STATUS_OK)
+		status = db_list_images(r->other_db, &r->arena, &r->other_images,
+					&r->other_count, diag);
+	return status;
+}
+
+/* Images without functions have nothing to draw. */
+static enum status write_page(struct report *r, struct diag *diag)
+{
+	struct result *result = &r->tool->result;
+	json_t *html;
+	uint64_t size;
+	enum status status;
+
+	if (json_array_size(r->page.images) == 0)
+		return diag_fail(diag, STATUS_NOT_FOUND,
+				 "database '%s' has no image with known functions, "
+				 "appulse-instrument notes them",
+				 r->database);
+	status = page_write(&r->page, json_object_get(result->root, "images"), r->html,
+			    r->force, &size, diag);
+	if (status != STATUS_OK)
+		return status;
+	html = result_put_object(result, result->root, "html");
+	result_put_text(result, html, "path", r->html);
+	result_put_count(result, html, "bytes", size);
+	if (!r->tool->json)
+		printf("%s: %s\n", r->html, human_bytes(size).text);
+	return STATUS_OK;
 }
 
 static enum status report(struct report *r, struct diag *diag)
 {
 	enum status status = database_option_check(r->database, diag);
+
+	if (status == STATUS_OK && r->other && !r->html)
+		status = diag_fail(diag, STATUS_USAGE,
+				   "option '--against' needs '--html FILE'");
 
 	if (status == STATUS_OK)
 		status = db_open(r->database, DB_READONLY, &r->db, diag);
@@ -518,8 +427,12 @@ static enum status report(struct report *r, struct diag *diag)
 		return diag_fail(diag, STATUS_NOT_FOUND,
 				 "database '%s' has no run %" PRIu64 ", 'list' shows them",
 				 r->database, r->run);
+	if (status == STATUS_OK && r->other)
+		status = open_other(r, diag);
 	if (status == STATUS_OK)
 		status = report_images(r, diag);
+	if (status == STATUS_OK && r->html)
+		status = write_page(r, diag);
 	return status;
 }
 
@@ -535,6 +448,11 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 		OPTION_NUMBER("run", 0, "N", &r.run, 1, INT64_MAX, "only this run"),
 		OPTION_NUMBER("limit", 0, "N", &r.limit, 0, UINT32_MAX,
 			      "list the N functions touched first (default: 10)"),
+		OPTION_STRING("html", 0, "FILE", &r.html,
+			      "write a page that a browser shows, complete in one file"),
+		OPTION_STRING("against", 0, "DB", &r.other,
+			      "on the page, compare with the runs of another database"),
+		OPTION_FLAG("force", 'f', &r.force, "replace an existing page"),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {
@@ -542,7 +460,12 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 			"Shows for each image what was touched: functions, their bytes, "
 			"the pages that they lie on as linked, and the floor, which is the "
 			"pages that they would fill if they lay together. The list at the "
-			"end is of the newest run.",
+			"end is of the newest run."
+			"\n\n"
+			"On a terminal the pages of that run and the faults that it is "
+			"predicted to cost are drawn, as linked and for each relink that the "
+			"database knows. The page of --html has all of it to look at, search "
+			"and compare (docs/report.md).",
 		.options = options,
 		.option_count = OPTION_COUNT(options),
 	};
@@ -550,8 +473,12 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
 
 	arena_init(&r.arena);
+	page_init(&r.page);
+	r.text = !tool->json && !r.html;
 	if (status == STATUS_OK && !line.answered)
 		status = report(&r, diag);
+	page_release(&r.page);
+	db_close(r.other_db);
 	db_close(r.db);
 	arena_release(&r.arena);
 	command_line_release(&line);
