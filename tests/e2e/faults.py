@@ -62,11 +62,11 @@ def steps(output):
 
 
 def devices():
-    """Loop devices whose file has no name, as ours have."""
+    """Loop devices whose file was made in the temporary folder of these tests."""
     found = set()
     for path in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
         with contextlib.suppress(OSError):
-            if '(deleted)' in path.read_text():
+            if TEMPORARY in path.read_text():
                 found.add(path.parent.parent.name)
     return found
 
