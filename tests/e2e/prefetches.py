@@ -73,14 +73,13 @@ def check_merging(original, database, folder, relinked, predicted):
     exact, _ = make_plan(original, database, folder / "exact.json", "--gap", "0",
                          "--relinked", relinked)
     require(pages_of(exact["ranges"]) == predicted, "more or less than predicted")
-    first, _ = exact["ranges"][0]
     rows = completeness.sqlite3.connect(database).execute(
         "SELECT t.rva FROM touches t JOIN traces f ON f.id = t.trace JOIN images i"
         " ON i.id = f.image WHERE i.name = ? ORDER BY t.seq LIMIT 1", (DLL,)).fetchall()
     moved = harness.tool("appulse-reorder", "translate", "--map", f"{relinked}.map.json",
                          "--json", hex(rows[0][0])).json()["addresses"][0]["to"]
     begin, size = exact["ranges"][0]
-    require(begin <= moved < begin + size, f"0x{first:x} comes first, not 0x{moved:x}")
+    require(begin <= moved < begin + size, f"0x{begin:x} comes first, not 0x{moved:x}")
     one, _ = make_plan(original, database, folder / "one.json", "--gap", "65536",
                        "--relinked", relinked)
     require(len(one["ranges"]) == 1, one["ranges"])
@@ -128,7 +127,7 @@ def main():
     harness.prepare_wine()
     case = harness.sqlite_case("sqlite-gcc")
     case.runs = [["start"]]
-    with harness.work_folder() as folder:
+    with harness.work_folder() as folder, claim("the start is recorded and relinked"):
         test(case, folder)
     harness.finish()
 
