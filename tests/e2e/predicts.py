@@ -10,8 +10,8 @@ explain a difference come from an emulator that logs every instruction that runs
 neither the probes nor the debugger.
 
 Predicted, not measured
-    cold part      Touched functions on the page begin on other pages, and no instruction of
-                   the page ran: what of them lies there is their cold part.
+    cold part      Touched functions reach to the page and begin on other pages, and no
+                   instruction of the page ran: what of them lies there is their cold part.
 
 Measured, not predicted
     no touch       An instruction on the page ran, in a function that the trace does not have:
@@ -126,6 +126,8 @@ class Explanation:
             self.by_page.setdefault(rva // PAGE, []).append(rva)
         self.starts = sorted(self.functions)
         self.begins = {layout.forward(rva) // PAGE for rva in touched}
+        self.reached = {page for rva in touched for page in
+                        pages_of(layout.forward(rva), self.functions[rva]["size"])}
         self.image = comparison.images[DLL]
 
     def function_of(self, rva):
@@ -137,7 +139,7 @@ class Explanation:
         return None
 
     def only_predicted(self, page):
-        if page not in self.by_page and page not in self.begins:
+        if page in self.reached - self.begins and page not in self.by_page:
             return "cold part"
         return None
 
