@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Chunks double, so that an arena for a few small things costs no more than these. */
 enum { FIRST_CHUNK_BYTES = 2048, CHUNK_BYTES = 256 * 1024, ALIGNMENT = 16 };
 
@@ -60,6 +62,7 @@ static void *add_chunk(struct arena *arena, size_t bytes)
 	chunk = calloc(1, sizeof(*chunk) + capacity);
 	if (!chunk)
 		return NULL;
+	memory_prefer_huge(chunk, sizeof(*chunk) + capacity);
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
 	arena->used = bytes;

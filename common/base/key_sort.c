@@ -7,12 +7,14 @@
  * SQLite and 12 % of one of libstdc++.  This takes a tenth.  What is sorted already, as
  * tables of images usually are, is only looked at once.
  *
- * Cost: 16 bytes for each item while it sorts, and a copy of the items.
+ * Cost: 16 bytes for each item while it sorts, then 8 and a copy of the items.
  */
 #include "base/key_sort.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 enum {
 	DIGIT_BITS = 11,
@@ -98,22 +100,41 @@ static struct pair *sort_pairs(struct pair *pairs, struct pair *other, uint32_t 
 	return pairs;
 }
 
+/* Memory that is written whole. */
+static void *alloc_many(uint32_t count, size_t size)
+{
+	void *many = size && count > SIZE_MAX / size ? NULL : malloc(count * size);
+
+	memory_prefer_huge(many, count * size);
+	return many;
+}
+
 bool key_sort(void *items, uint32_t count, size_t stride, size_t offset)
 {
-	struct pair *pairs, *other, *sorted;
-	char *copy;
+	struct pair *pairs, *other, *sorted = NULL;
+	char *copy = NULL;
 	bool done = false;
 
 	if (is_sorted(items, count, stride, offset))
 		return true;
-	pairs = calloc(count, sizeof(*pairs));
-	other = calloc(count, sizeof(*other));
-	copy = calloc(count, stride);
-	if (!pairs || !other || !copy)
+	pairs = alloc_many(count, sizeof(*pairs));
+	other = alloc_many(count, sizeof(*other));
+	if (!pairs || !other)
 		goto out;
 	for (uint32_t i = 0; i < count; i++)
 		pairs[i] = (struct pair){key_at(items, stride, offset, i), i};
 	sorted = sort_pairs(pairs, other, count);
+	/* The copy may take the other's place. */
+	if (sorted == pairs) {
+		free(other);
+		other = NULL;
+	} else {
+		free(pairs);
+		pairs = NULL;
+	}
+	copy = alloc_many(count, stride);
+	if (!copy)
+		goto out;
 	memcpy(copy, items, count * stride);
 	for (uint32_t i = 0; i < count; i++)
 		memcpy((char *)items + stride * i, copy + stride * sorted[i].index, stride);

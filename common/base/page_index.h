@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 
-enum { PAGE_INDEX_SHIFT = 10 /* of 1,024 keys */ };
+enum { PAGE_INDEX_SHIFT = 8 /* of 256 keys: one function or two */ };
 
 /* One of zero bytes narrows nothing. */
 struct page_index {

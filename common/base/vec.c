@@ -1,5 +1,7 @@
 #include "base/vec.h"
 
+#include "base/memory.h"
+
 bool vec_grow(void **data, uint32_t *cap, size_t need, size_t size)
 {
 	size_t wanted = *cap ? (size_t)*cap + *cap / 2 + 1 : 16;
@@ -16,6 +18,7 @@ bool vec_grow(void **data, uint32_t *cap, size_t need, size_t size)
 	grown = realloc(*data, wanted * size);
 	if (!grown)
 		return false;
+	memory_prefer_huge((char *)grown + *cap * size, (wanted - *cap) * size);
 	*data = grown;
 	*cap = (uint32_t)wanted;
 	return true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "cli/help.h"
 #include "base/utf8.h"
@@ -211,6 +212,7 @@ int tool_main(struct tool *tool, int argc, char **argv)
 	struct diag diag;
 	enum status status;
 
+	memory_keep_freed();
 	diag_init(&diag);
 	result_init(&tool->result);
 	status = dispatch(tool, argc, argv, &diag);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/memory.h"
 #include "pe/coff_symbols.h"
 
 enum {
@@ -132,6 +133,7 @@ static enum status take_section(struct image_file *file, const struct section *s
 
 	memcpy(taken.name, file->source->bytes + section->header.v, sizeof(taken.name));
 	taken.data = malloc((size_t)taken.data_size + 1);
+	memory_prefer_huge(taken.data, taken.data_size);
 	if (!taken.data || !vec_push(&file->sections, taken)) {
 		free(taken.data);
 		return diag_no_memory(diag);

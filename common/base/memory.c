@@ -1,0 +1,36 @@
+#include "base/memory.h"
+
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum {
+	HUGE_PAGE_BYTES = 1 << 21,
+	LARGE_BYTES = 4 << 20, /* from here on one huge page more is little */
+	OWN_MAPPING_BYTES = 4 << 20,
+	KEPT_BYTES = 32 << 20,
+	STEP_BYTES = 1 << 20,
+};
+
+void memory_keep_freed(void)
+{
+	/* glibc gives each thread memory of its own, maps what is large apart and gives
+	 * it back at once: all that is taken again is cleared again.  A request that is
+	 * denied costs nothing but time. */
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TOP_PAD, STEP_BYTES);
+}
+
+void memory_prefer_huge(void *data, size_t size)
+{
+	uintptr_t begin = (uintptr_t)data, end = begin + size;
+
+	if (!data || size < LARGE_BYTES)
+		return;
+	begin = (begin + HUGE_PAGE_BYTES - 1) & ~(uintptr_t)(HUGE_PAGE_BYTES - 1);
+	end &= ~(uintptr_t)(HUGE_PAGE_BYTES - 1);
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
