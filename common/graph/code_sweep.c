@@ -269,10 +269,8 @@ struct hole {
 
 static bool next_hole(struct code_range *range, uint32_t from, struct hole *ret_hole)
 {
-	uint32_t begin = from, end;
+	uint32_t begin = code_map_next_unknown(range->map, from, range->size), end;
 
-	while (begin < range->size && (range->map[begin] & CODE_STATE) != CODE_UNKNOWN)
-		begin++;
 	if (begin >= range->size)
 		return false;
 	end = begin + 1;

@@ -8,7 +8,10 @@
  */
 #include "graph/control_flow.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#include "base/key_sort.h"
 
 bool control_flow_init(struct control_flow *flow, struct discovery *d)
 {
@@ -165,26 +168,28 @@ struct branch_span control_flow_branches(const struct control_flow *flow, int li
 	}
 }
 
-static int compare_branches(const void *a, const void *b)
+static int compare_branches(const struct branch *x, const struct branch *y)
 {
-	const struct branch *x = a, *y = b;
-
 	if (x->to.v != y->to.v)
 		return x->to.v < y->to.v ? -1 : 1;
 	return x->from.v < y->from.v ? -1 : x->from.v > y->from.v;
 }
 
-void branches_sort(struct branch *branches, uint32_t *count)
+bool branches_sort(struct branch *branches, uint32_t *count)
 {
+	const size_t from = offsetof(struct branch, from) + offsetof(struct rva, v);
+	const size_t to = offsetof(struct branch, to) + offsetof(struct rva, v);
 	uint32_t kept = 0;
 
-	if (*count == 0)
-		return;
-	qsort(branches, *count, sizeof(*branches), compare_branches);
+	/* Those with the same target keep the sequence of the first sort. */
+	if (!key_sort(branches, *count, sizeof(*branches), from) ||
+	    !key_sort(branches, *count, sizeof(*branches), to))
+		return false;
 	for (uint32_t i = 0; i < *count; i++)
 		if (kept == 0 || compare_branches(&branches[kept - 1], &branches[i]) != 0)
 			branches[kept++] = branches[i];
 	*count = kept;
+	return true;
 }
 
 static void merge(struct discovery *d)
@@ -213,7 +218,8 @@ void control_flow_sort(struct discovery *d)
 {
 	uint32_t more = d->branches.len - d->branches_merged;
 
-	branches_sort(d->branches.data + d->branches_merged, &more);
+	if (!branches_sort(d->branches.data + d->branches_merged, &more))
+		d->out_of_memory = true;
 	d->branches.len = d->branches_merged + more;
 	if (more > d->branches_merged / 8)
 		merge(d);

@@ -74,7 +74,7 @@ struct branch_span control_flow_branches(const struct control_flow *flow, int li
 /* Sorts the branches found so far; asking needs them sorted. */
 void control_flow_sort(struct discovery *d);
 
-/* Sorts by target and source, and drops what is there twice. */
-void branches_sort(struct branch *branches, uint32_t *count);
+/* Sorts by target and source, and drops what is there twice; false when memory is out. */
+bool branches_sort(struct branch *branches, uint32_t *count);
 
 #endif

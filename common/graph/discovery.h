@@ -117,6 +117,27 @@ struct code_range *discovery_range(const struct discovery *d, struct rva rva);
 /* The map byte of `rva`, or NULL outside all ranges. */
 uint8_t *discovery_state(const struct discovery *d, struct rva rva);
 
+/* Whether what may move is not asked. */
+bool discovery_is_of_facts(const struct discovery *d);
+
+/* The first byte of [from, to) of a range's map that is CODE_UNKNOWN; `to` when there is
+ * none.  Eight at a time, since hardly any is. */
+static inline uint32_t code_map_next_unknown(const uint8_t *map, uint32_t from, uint32_t to)
+{
+	const uint64_t ones = 0x0101010101010101;
+
+	for (; from < to && to - from >= 8; from += 8) {
+		uint64_t states = load_u64(map + from) & ones * CODE_STATE;
+
+		/* Whether one of the eight is 0: a state has no high bit. */
+		if ((states - ones) & ones << 7)
+			break;
+	}
+	while (from < to && (map[from] & CODE_STATE) != CODE_UNKNOWN)
+		from++;
+	return from;
+}
+
 /* Adds a fact; memory out is remembered in d->out_of_memory. */
 void discovery_doubt(struct discovery *d, struct rva rva, enum pin_reason reason);
 void discovery_ref(struct discovery *d, struct ref ref);

@@ -171,6 +171,7 @@ enum status functions_build(struct discovery *d)
 	}
 	for (uint32_t i = 0; i < d->graph->range_count; i++)
 		build_range(d, &d->graph->ranges[i]);
-	name_functions(d);
+	if (!discovery_is_of_facts(d))
+		name_functions(d);
 	return STATUS_OK;
 }

@@ -63,12 +63,28 @@ static bool is_branch_to_part(const struct function_families *families,
 		!families->members[to].called);
 }
 
+/* As graph_function_at; most often it is the same as the last time. */
+static uint32_t function_near(const struct graph *graph, struct rva rva, uint32_t last)
+{
+	return last < graph->functions.len && rva_in(rva, graph->functions.data[last].begin,
+						     graph->functions.data[last].size)
+		       ? last
+		       : graph_function_at(graph, rva);
+}
+
 static void add_branch(struct function_families *families, const struct discovery *d,
 		       struct rva site, struct rva target)
 {
-	uint32_t from = graph_function_at(d->graph, site);
-	uint32_t to = graph_function_at(d->graph, target);
+	uint32_t from = function_near(d->graph, site, families->last_from), to;
 
+	if (from != NO_FUNCTION) {
+		const struct function *function = &d->graph->functions.data[from];
+
+		families->last_from = from;
+		if (rva_in(target, function->begin, function->size))
+			return;
+	}
+	to = graph_function_at(d->graph, target);
 	if (to != NO_FUNCTION && from != to)
 		families->members[to].referred_to = true;
 	if (!is_branch_to_part(families, d, from, to, target))
@@ -133,6 +149,7 @@ bool function_families_init(struct function_families *families, struct discovery
 	const struct graph *graph = d->graph;
 
 	families->count = graph->functions.len;
+	families->last_from = 0;
 	families->members = calloc((size_t)families->count + 1, sizeof(*families->members));
 	if (!families->members)
 		return false;

@@ -24,6 +24,7 @@ struct family_member {
 struct function_families {
 	struct family_member *members; /* owned */
 	uint32_t count;
+	uint32_t last_from; /* where the last branch was found */
 };
 
 /* Reads the references found so far.  False when memory is out; then nothing is owned. */

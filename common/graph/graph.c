@@ -43,6 +43,11 @@ uint8_t *discovery_state(const struct discovery *d, struct rva rva)
 	return range ? &range->map[rva.v - range->begin.v] : NULL;
 }
 
+bool discovery_is_of_facts(const struct discovery *d)
+{
+	return d->options && d->options->facts_only;
+}
+
 void discovery_doubt(struct discovery *d, struct rva rva, enum pin_reason reason)
 {
 	struct doubt doubt = {rva, reason};
@@ -259,17 +264,23 @@ static void sort_refs(struct discovery *d)
 	graph->refs.len = kept;
 }
 
-static void discovery_release(struct discovery *d)
+/* What is needed for finding code and no longer. */
+static void release_sweep(struct discovery *d)
 {
 	vec_release(&d->work);
 	vec_release(&d->computed_jumps);
 	vec_release(&d->entry_loads);
 	vec_release(&d->branches);
 	vec_release(&d->table_branches);
-	vec_release(&d->displaced);
 	vec_release(&d->taken_labels);
-	vec_release(&d->constants);
 	vec_release(&d->short_branches);
+}
+
+static void discovery_release(struct discovery *d)
+{
+	release_sweep(d);
+	vec_release(&d->displaced);
+	vec_release(&d->constants);
 	vec_release(&d->joined);
 	vec_release(&d->hashed);
 	vec_release(&d->doubts);
@@ -380,15 +391,16 @@ static enum status run_passes(struct discovery *d)
 		index_functions(d);
 	if (status == STATUS_OK && !d->out_of_memory)
 		jump_tables_prove(d);
-	if (status == STATUS_OK && !d->out_of_memory)
+	if (status == STATUS_OK && !d->out_of_memory && !discovery_is_of_facts(d))
 		status = blocks_build(d);
 	if (status != STATUS_OK || d->out_of_memory)
 		return status ? status : diag_no_memory(d->diag);
-	/* What must not move. */
+	release_sweep(d);
 	sort_refs(d);
 	status = table_bytes_check(d);
-	if (status != STATUS_OK)
-		return status;
+	if (status != STATUS_OK || discovery_is_of_facts(d))
+		return status ? status : d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;
+	/* What must not move. */
 	absolute_refs_check(d);
 	hidden_refs_add(d);
 	indexed_code_find(d);

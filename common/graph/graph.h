@@ -202,6 +202,9 @@ struct discovery_options {
 	 * bytes that are not understood. */
 	const struct bare_code *bare;
 	uint32_t bare_count;
+	/* For who asks what stands where, and not what may move: no blocks, no names, no
+	 * pins, and all references that were found. */
+	bool facts_only;
 };
 
 /* Finds functions, blocks, references and jump tables of an open, supported

@@ -172,7 +172,8 @@ static bool add_branches(struct discovery *d, const struct findings *found)
 		if (!vec_push(&d->table_branches, found->entries.data[i]))
 			d->out_of_memory = true;
 	count = d->table_branches.len;
-	branches_sort(d->table_branches.data, &count);
+	if (!branches_sort(d->table_branches.data, &count))
+		d->out_of_memory = true;
 	d->table_branches.len = count;
 	return count > before;
 }

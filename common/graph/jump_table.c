@@ -282,14 +282,16 @@ static void take_over_entries(struct proof *proof)
 	struct discovery *d = proof->solver.d;
 	uint32_t count;
 
-	branches_sort(proof->entries.data, &proof->entries.len);
+	if (!branches_sort(proof->entries.data, &proof->entries.len))
+		d->out_of_memory = true;
 	for (uint32_t i = 0; i < proof->entries.len; i++) {
 		*discovery_state(d, proof->entries.data[i].to) |= CODE_LABEL;
 		if (!vec_push(&d->table_branches, proof->entries.data[i]))
 			d->out_of_memory = true;
 	}
 	count = d->table_branches.len;
-	branches_sort(d->table_branches.data, &count);
+	if (!branches_sort(d->table_branches.data, &count))
+		d->out_of_memory = true;
 	d->table_branches.len = count;
 	value_query_forget(&proof->solver.query);
 }

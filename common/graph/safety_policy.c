@@ -19,6 +19,19 @@ static void pin(struct discovery *d, struct rva rva, enum pin_reason reason)
 		d->graph->functions.data[id].pins |= 1u << reason;
 }
 
+/* As graph_function_at, for references one after the other: *at walks the functions along
+ * with their sites. */
+static uint32_t function_along(const struct graph *graph, struct rva site, uint32_t *at)
+{
+	const struct function *functions = graph->functions.data;
+
+	while (*at < graph->functions.len &&
+	       functions[*at].begin.v + functions[*at].size <= site.v)
+		++*at;
+	return *at < graph->functions.len && functions[*at].begin.v <= site.v ? *at
+									       : NO_FUNCTION;
+}
+
 static void pin_doubts(struct discovery *d, uint32_t from)
 {
 	for (uint32_t i = from; i < d->doubts.len; i++)
@@ -85,9 +98,10 @@ static void pin_unknown_bytes(struct discovery *d)
 		bool unsolved = function->pins & (1u << PIN_UNSOLVED_JUMP);
 
 		/* What was taken for a table of an unsolved jump may be anything. */
-		for (uint32_t b = 0; b < function->size && !unknown; b++)
-			unknown = (map[b] & CODE_STATE) == CODE_UNKNOWN ||
-				  (unsolved && (map[b] & CODE_STATE) == CODE_TABLE);
+		unknown = unknown || code_map_next_unknown(map, 0, function->size) <
+					     function->size;
+		for (uint32_t b = 0; unsolved && b < function->size && !unknown; b++)
+			unknown = (map[b] & CODE_STATE) == CODE_TABLE;
 		if (!unknown)
 			continue;
 		function->pins |= 1u << PIN_UNKNOWN_BYTES;
@@ -169,11 +183,11 @@ static void doubt_odd_branches(struct discovery *d)
 static void drop_doubtful_refs(struct discovery *d)
 {
 	struct graph *graph = d->graph;
-	uint32_t kept = 0;
+	uint32_t kept = 0, at = 0;
 
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		const struct ref *ref = &graph->refs.data[i];
-		uint32_t id = graph_function_at(graph, ref->site);
+		uint32_t id = function_along(graph, ref->site, &at);
 		bool relocated = ref->kind == REF_VA64 || ref->kind == REF_VA32;
 
 		/* A relocated word is a pointer wherever it stands. */
@@ -209,16 +223,17 @@ static void pin_odd_targets(struct discovery *d)
 /* Branches inside one function keep their value, and no thunk stands in for it. */
 static void drop_inner_branches(struct graph *graph)
 {
-	uint32_t kept = 0;
+	uint32_t kept = 0, at = 0;
 
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		const struct ref *ref = &graph->refs.data[i];
 
 		if (ref->kind == REF_BRANCH) {
-			uint32_t function = graph_function_at(graph, ref->site);
+			uint32_t id = function_along(graph, ref->site, &at);
+			const struct function *function = &graph->functions.data[id];
 
-			if (function != NO_FUNCTION &&
-			    function == graph_function_at(graph, ref->target))
+			if (id != NO_FUNCTION &&
+			    rva_in(ref->target, function->begin, function->size))
 				continue;
 		}
 		graph->refs.data[kept++] = *ref;
@@ -230,9 +245,12 @@ static void note_taken(struct discovery *d)
 {
 	for (uint32_t i = 0; i < d->graph->refs.len; i++) {
 		const struct ref *ref = &d->graph->refs.data[i];
-		uint32_t id = graph_function_starting(d->graph, ref->target);
+		uint32_t id;
 
-		if (ref->enters && ref->kind != REF_BRANCH && id != NO_FUNCTION)
+		if (!ref->enters || ref->kind == REF_BRANCH)
+			continue;
+		id = graph_function_starting(d->graph, ref->target);
+		if (id != NO_FUNCTION)
 			d->graph->functions.data[id].taken = true;
 	}
 }

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/task.h"
 
 static enum status make_bitmaps(struct verifier *v)
@@ -31,6 +32,8 @@ static enum status make_bitmaps(struct verifier *v)
 
 	v->proven = calloc(words, sizeof(*v->proven));
 	v->lost = calloc(words, sizeof(*v->lost));
+	memory_prefer_huge(v->proven, words * sizeof(*v->proven));
+	memory_prefer_huge(v->lost, words * sizeof(*v->lost));
 	return v->proven && v->lost ? STATUS_OK : diag_no_memory(v->diag);
 }
 
@@ -92,6 +95,7 @@ static enum status start_discovery(struct verifier *v, struct rediscovery *r)
 	r->view = *v->new_image;
 	arena_init(&r->view.arena);
 	r->options.bare = r->bare;
+	r->options.facts_only = true;
 	diag_init(&r->diag);
 	task_start(&r->task, discover, r);
 	return STATUS_OK;
@@ -146,6 +150,9 @@ static enum status run_steps(struct verifier *v, struct rediscovery *r)
 
 	if (status == STATUS_OK)
 		status = run(v, first, sizeof(first) / sizeof(first[0]));
+	/* Discovery of the output needs most memory at its end; the original's pages are
+	 * read again from the file. */
+	mapped_file_forget(&v->old_image->file, 0, v->old_image->file.size);
 	/* What the first steps say counts, whatever discovery stumbled over. */
 	task_wait(&r->task);
 	if (status == STATUS_OK)

@@ -241,9 +241,35 @@ static void test_order_of_references(void **unused)
 	built_graph_release(&t);
 }
 
+/* Who asks for facts gets the references of doubtful code too, and nothing that is made
+ * of pins. */
+static void test_facts_only(void **unused)
+{
+	struct built_graph t;
+	struct rva f, called;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = CODE(&t, "\xe8\0\0\0\0" /* call called */
+		     "\x06");        /* no instruction */
+	called = CODE(&t, "\xc3");
+	built_graph_point(&t, rva_add(f, 1), called);
+	built_graph_row(&t, f, 6);
+	built_graph_row(&t, called, 1);
+	built_graph_export(&t, f);
+	t.options.facts_only = true;
+	built_graph_discover(&t);
+	assert_int_equal(t.graph.blocks.len, 0);
+	assert_int_equal(t.graph.functions.len, 2);
+	assert_int_equal(t.graph.functions.data[0].pins, 0);
+	assert_int_equal(t.graph.refs.data[graph_ref_from(&t.graph, f)].site.v, f.v + 1);
+	built_graph_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_facts_only),
 		cmocka_unit_test(test_named_by_unknown_bytes),
 		cmocka_unit_test(test_neighbours_of_unknown_bytes),
 		cmocka_unit_test(test_references_of_doubtful_code),
