@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/rva_list.h"
+#include "graph/constant_use.h"
 #include "graph/discovery.h"
 #include "pe/section_name.h"
 
@@ -86,7 +87,8 @@ static void doubt_starts(struct discovery *d, const uint32_t *values, unsigned c
 			discovery_doubt(d, rva_of(values[i]), PIN_HIDDEN_REFERENCE);
 }
 
-/* Whether data from `data` on lies in the section, or one of its first words leads there. */
+/* Whether data from `data` on lies in the section, or one of its first words leads there.
+ */
 static bool leads_into(const struct image *image, struct rva data,
 		       const struct section *section)
 {
@@ -124,8 +126,8 @@ static uint32_t scan_section(struct discovery *d, const struct section *section)
 								  : section->virtual_size;
 	const uint8_t *bytes = image_bytes(d->image, section->rva, size);
 	uint32_t at = graph_ref_from(d->graph, section->rva), caught = 0;
-	uint32_t label = rvas_first_from(d->data_labels.data, d->data_labels.len,
-					 section->rva);
+	uint32_t label =
+		rvas_first_from(d->data_labels.data, d->data_labels.len, section->rva);
 	uint32_t step = may_be_packed(d, section) ? 1 : 4;
 
 	/* A reference may begin before the section only if it is malformed. */
@@ -157,7 +159,8 @@ static void scan_handler_data(struct discovery *d, const struct handler_use *use
 
 	for (uint32_t i = 0; bytes && i + 4 <= use->size; i++)
 		if ((use->data.v + i) % 4 && starts_function(d, load_u32(bytes + i)))
-			discovery_doubt(d, rva_of(load_u32(bytes + i)), PIN_HIDDEN_REFERENCE);
+			discovery_doubt(d, rva_of(load_u32(bytes + i)),
+					PIN_HIDDEN_REFERENCE);
 }
 
 static void scan_sections(struct discovery *d)
@@ -190,48 +193,37 @@ static bool is_displacement(const struct graph *graph, const struct code_constan
 	return false;
 }
 
-static bool is_from_stack(const struct operand *operand, uint32_t value)
+static void catch_constant(struct discovery *d, struct constant_uses *uses,
+			   const struct code_constant *constant)
 {
-	return operand->kind == OPERAND_MEMORY && operand->base == REGISTER_RSP &&
-	       (uint64_t)operand->value == value;
-}
-
-/* Whether the instruction adds the constant to rsp, which holds a place on the stack
- * wherever code follows the calling convention. */
-static bool is_stack_offset(const struct discovery *d, const struct code_constant *constant)
-{
-	const struct code_range *range = discovery_range(d, constant->site);
-	uint32_t at = constant->site.v - range->begin.v;
-	struct insn_detail detail;
-	struct insn insn;
-
-	if (!insn_describe(range->bytes + at, range->size - at, &insn, &detail) ||
-	    insn.constant_count > 1)
-		return false;
-	return is_from_stack(&detail.target, constant->value.v) ||
-	       is_from_stack(&detail.source, constant->value.v) ||
-	       (detail.op == OP_ADD && detail.target.kind == OPERAND_REGISTER &&
-		detail.target.reg == REGISTER_RSP);
-}
-
-static void catch_constant(struct discovery *d, const struct code_constant *constant)
-{
-	if (!is_displacement(d->graph, constant) && !is_stack_offset(d, constant))
+	if (!is_displacement(d->graph, constant) && !constant_is_number(uses, constant))
 		discovery_doubt(d, constant->value, PIN_CODE_CONSTANT);
 }
 
 /* A constant may name a function.  A displacement may name a table that stands among code
  * as well: that is how tables are read. */
-void hidden_refs_add(struct discovery *d)
+static void scan_code(struct discovery *d, struct constant_uses *uses)
 {
-	scan_sections(d);
 	for (uint32_t i = 0; i < d->constants.len; i++)
 		if (starts_function(d, d->constants.data[i].value.v))
-			catch_constant(d, &d->constants.data[i]);
+			catch_constant(d, uses, &d->constants.data[i]);
 	for (uint32_t i = 0; i < d->displaced.len; i++) {
 		uint8_t state = *discovery_state(d, d->displaced.data[i].value);
 
 		if ((state & CODE_STATE) == CODE_TABLE)
-			catch_constant(d, &d->displaced.data[i]);
+			catch_constant(d, uses, &d->displaced.data[i]);
 	}
+}
+
+void hidden_refs_add(struct discovery *d)
+{
+	struct constant_uses uses;
+
+	scan_sections(d);
+	if (!constant_uses_init(&uses, d)) {
+		d->out_of_memory = true;
+		return;
+	}
+	scan_code(d, &uses);
+	constant_uses_release(&uses);
 }

@@ -543,19 +543,23 @@ static void expand_frame(struct value_query *query, uint32_t node)
 	struct rva at = query->nodes.data[node].at;
 	const struct described_insn *known = control_flow_insn(query->flow, at);
 	struct insn_detail detail;
-	uint8_t reg;
+	uint8_t own, reg;
 	uint32_t operand;
 
 	if (!known)
 		return;
 	detail = known->detail;
+	own = query->nodes.data[node].variable == FRAME_RSP ? REGISTER_RSP : REGISTER_RBP;
 	switch (detail.op) {
-	case OP_PUSH:
 	case OP_POP:
+		if (detail.target.kind == OPERAND_REGISTER && detail.target.reg == own)
+			return; /* whatever was saved */
+		reg = own;
+		break;
+	case OP_PUSH:
 	case OP_ADD:
 	case OP_SUBTRACT:
-		reg = query->nodes.data[node].variable == FRAME_RSP ? REGISTER_RSP
-								    : REGISTER_RBP;
+		reg = own;
 		break;
 	case OP_MOVE:
 		reg = detail.source.kind == OPERAND_REGISTER ? detail.source.reg
@@ -948,6 +952,13 @@ struct value value_query_register(struct value_query *query, uint8_t reg, struct
 	if (reg >= REGISTER_COUNT || reg == REGISTER_RSP || query->flow->d->out_of_memory)
 		return value_fresh(VALUE_STACK, NO_ID);
 	return answer(query, find(query, reg, at));
+}
+
+bool value_query_is_frame(struct value_query *query, uint8_t reg, struct rva at)
+{
+	if (reg != REGISTER_RBP || query->flow->d->out_of_memory)
+		return reg == REGISTER_RSP;
+	return frame_at(query, FRAME_RBP, at).kind == VALUE_STACK;
 }
 
 struct value value_query_target(struct value_query *query, struct rva at)

@@ -76,6 +76,10 @@ bool value_query_is_big(const struct value_query *query);
 /* What the register holds right before the instruction at `at`. */
 struct value value_query_register(struct value_query *query, uint8_t reg, struct rva at);
 
+/* Whether rsp or rbp points to the function's own stack right before the instruction at
+ * `at`, on every way there; for other registers that is not known. */
+bool value_query_is_frame(struct value_query *query, uint8_t reg, struct rva at);
+
 /* What the jump at `at` leads to. */
 struct value value_query_target(struct value_query *query, struct rva at);
 

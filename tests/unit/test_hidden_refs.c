@@ -159,44 +159,6 @@ static void test_constants(void **unused)
 	built_graph_release(&t);
 }
 
-/* What is added to rsp is a place on the stack; another constant of the instruction, or
- * one that is added to another register, may be an RVA. */
-static void test_offsets_on_the_stack(void **unused)
-{
-	static const struct {
-		const char *bytes;
-		size_t size;
-		uint32_t field; /* of the constant */
-		bool pins;
-	} forms[] = {
-		{"\x48\x8b\x8c\x24\0\0\0\0\xc3", 9, 4, false}, /* mov rcx, [rsp + g] */
-		{"\x48\x89\x8c\x24\0\0\0\0\xc3", 9, 4, false}, /* mov [rsp + g], rcx */
-		{"\x4c\x8d\x9c\x24\0\0\0\0\xc3", 9, 4, false}, /* lea r11, [rsp + g] */
-		{"\x48\x81\xc4\0\0\0\0\xc3", 8, 3, false},     /* add rsp, g */
-		{"\x48\x8b\x8d\0\0\0\0\xc3", 8, 3, true},      /* mov rcx, [rbp + g] */
-		{"\x48\x81\xc1\0\0\0\0\xc3", 8, 3, true},      /* add rcx, g */
-		/* mov dword [rsp + 8], g; mov dword [rsp + 0x100], g */
-		{"\xc7\x44\x24\x08\0\0\0\0\xc3", 9, 4, true},
-		{"\xc7\x84\x24\0\x01\0\0\0\0\0\0\xc3", 12, 7, true},
-	};
-
-	(void)unused;
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		struct built_graph t;
-		struct rva f, g;
-
-		built_graph_init(&t);
-		f = built_graph_code(&t, forms[i].bytes, forms[i].size);
-		g = CODE(&t, "\x31\xc0\xc3");
-		built_graph_row(&t, f, (uint32_t)forms[i].size);
-		built_graph_row(&t, g, 3);
-		store_u32(image_builder_at(&t.b, rva_add(f, forms[i].field)), g.v);
-		built_graph_discover(&t);
-		assert_int_equal(PINS(&t, g), forms[i].pins ? PIN(CODE_CONSTANT) : 0);
-		built_graph_release(&t);
-	}
-}
-
 /* Unknown bytes in the text may hold RVAs as well as code. */
 static void test_word_in_unknown_bytes(void **unused)
 {
@@ -433,7 +395,6 @@ int main(void)
 		cmocka_unit_test(test_discardable_data),
 		cmocka_unit_test(test_words_beside_a_pointer),
 		cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_offsets_on_the_stack),
 		cmocka_unit_test(test_word_in_unknown_bytes),
 		cmocka_unit_test(test_word_relative_to_itself),
 		cmocka_unit_test(test_words_relative_to_their_table),
