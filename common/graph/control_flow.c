@@ -92,6 +92,30 @@ bool control_flow_before(struct control_flow *flow, struct rva at, struct rva *r
 	       control_flow_is_part(flow->d, at);
 }
 
+static bool is_led_to(const struct control_flow *flow, struct rva label)
+{
+	for (int list = 0; list < BRANCH_LISTS; list++)
+		if (control_flow_branches(flow, list, label).count > 0)
+			return true;
+	return false;
+}
+
+bool control_flow_into_label(struct control_flow *flow, struct rva label,
+			     struct rva *ret_at)
+{
+	const struct described_insn *known;
+	struct insn insn;
+
+	if (!control_flow_before(flow, label, ret_at))
+		return false;
+	known = control_flow_insn(flow, *ret_at);
+	if (!known || known->insn.flow != FLOW_CALL || !is_led_to(flow, label))
+		return true;
+	insn = known->insn;
+	return !no_return_is(&flow->no_return, flow->d,
+			     rva_add(label, (uint32_t)insn.relative));
+}
+
 bool control_flow_is_label(struct control_flow *flow, struct rva at)
 {
 	const uint8_t flags = CODE_LABEL | CODE_FUNCTION | CODE_BOUNDARY | CODE_ENTERED;

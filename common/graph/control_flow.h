@@ -10,6 +10,7 @@
 
 #include "graph/discovery.h"
 #include "graph/function_family.h"
+#include "graph/no_return.h"
 
 struct described_insn {
 	struct insn insn;
@@ -22,6 +23,7 @@ struct control_flow {
 	struct discovery *d;
 	const struct function_families *families; /* borrowed; NULL while exploring */
 	const struct code_range *range;           /* the last that was asked for */
+	struct no_return no_return;
 	struct described_place {
 		struct rva at; /* 0: free */
 		bool valid;    /* it decodes */
@@ -53,6 +55,11 @@ const struct described_insn *control_flow_insn(struct control_flow *flow, struct
 /* The instruction from which control runs on to the one at `at`; false when there is
  * none. */
 bool control_flow_before(struct control_flow *flow, struct rva at, struct rva *ret_at);
+
+/* The same for a label: a call that never returns does not run on to one that other ways
+ * lead to.  Where none does, the call counts, so that something is known of dead code. */
+bool control_flow_into_label(struct control_flow *flow, struct rva label,
+			     struct rva *ret_at);
 
 /* Whether control may come to `at` from elsewhere than the instruction before it. */
 bool control_flow_is_label(struct control_flow *flow, struct rva at);

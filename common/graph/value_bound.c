@@ -240,7 +240,7 @@ static void go_over_label(struct ways *ways, struct rva label, int depth)
 		ways->unbounded = true;
 		return;
 	}
-	if (control_flow_before(query->flow, label, &before)) {
+	if (control_flow_into_label(query->flow, label, &before)) {
 		count++;
 		if (go_over(ways, before, false, depth))
 			go_back(ways, before, depth);
@@ -335,7 +335,7 @@ static struct value_bound bound_of_label(struct value_query *query, uint32_t id,
 	if (depth >= DEPTH || node.operand_count == 0 || node.operand_count > JOINED_MAX ||
 	    control_flow_entry(query->flow, node.at) != ENTRY_NONE)
 		return (struct value_bound){0};
-	if (control_flow_before(query->flow, node.at, &before))
+	if (control_flow_into_label(query->flow, node.at, &before))
 		add_way(&ways, node.operands + operand++, before, false, depth);
 	for (int list = 0; list < BRANCH_LISTS; list++) {
 		struct branch_span span = control_flow_branches(query->flow, list, node.at);

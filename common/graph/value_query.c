@@ -599,7 +599,7 @@ static void expand_label(struct value_query *query, uint32_t node)
 	if (control_flow_is_begin(query->flow, at) &&
 	    count_branches(query, at) > CALLERS_MAX)
 		return; /* a function that many end with */
-	if (control_flow_before(query->flow, at, &before))
+	if (control_flow_into_label(query->flow, at, &before))
 		pushed = vec_push(&found, find_behind(query, variable, before));
 	for (int list = 0; list < BRANCH_LISTS && pushed; list++) {
 		struct branch_span span = control_flow_branches(query->flow, list, at);
