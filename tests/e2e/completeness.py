@@ -8,11 +8,11 @@ on the start of every function, which shares nothing with the probes.  The two s
 functions in the database must be one, but for what is explained here, function by
 function, from objdump's disassembly of the original:
 
-    short jump     a jump of two bytes leads there from a function that was reached: a thunk
-                   is out of its reach
+    short jump     a jump of two bytes leads there from a function that was reached, or from
+                   another part of it: a thunk is out of its reach
     falls in       the code before it runs on into it
-    part           a chained row of the function table that no branch leads to, only a jump table
-                   of its function's
+    part           a chained row of the function table that a jump table leads to: all branches
+                   to it that have the reach lead to its thunk
     funclet        a part of a function of MSVC's that only exception data names: the runtime
                    calls it, and its function is touched at that time
     address        the image has no base relocations, and a word may be its address: the word
@@ -46,6 +46,7 @@ from harness import claim, require
 
 ATTEMPTS = 4
 PLANTED = 3                       # calls that lead past their thunks
+CHAINED = 0x20                    # in the first byte of unwind information
 CALL = 0xe8                       # and four bytes of displacement
 ROW_BYTES = 12                    # of the function table
 DOUBTS = {"unknown-bytes", "undecoded", "overlapping-code", "read-as-data",
@@ -65,6 +66,7 @@ class Image:
         self.rows = {self.data[at:at + ROW_BYTES] for at in range(begin, end, ROW_BYTES)}
         self.base = int(re.search(r"ImageBase\s+([0-9a-f]+)", self.say("-p"))[1], 16)
         self.studied = set()
+        self.roots, self.parts = self.families()
         self.branches, self.first_byte, self.text_before = {}, {}, {}
 
     def say(self, *options):
@@ -122,6 +124,49 @@ class Image:
             address.to_bytes(8, "little") in self.data
             or address < 1 << 32 and address.to_bytes(4, "little") in self.data)
 
+    def families(self):
+        """For each row of the function table the first part of its function, and for that
+        the ranges of all parts."""
+        sections = list(harness.sections(self.data))   # once: there may be 100,000 rows
+        rows = {row[0]: row for row in (struct.unpack("<3I", row) for row in self.rows)}
+        above = {begin: self.chained_to(unwind, sections) for begin, _, unwind in rows.values()}
+        roots, parts = {}, {}
+        for begin, end, _ in rows.values():
+            root = begin
+            while above[root] in rows:
+                root = above[root]
+            roots[begin] = root
+            parts.setdefault(root, []).append((begin, end))
+        return roots, parts
+
+    def chained_to(self, unwind, sections):
+        """The function whose row stands in this unwind information, or None.  (Microsoft
+        Learn, "x64 exception handling": UNW_FLAG_CHAININFO.)"""
+        at = next(raw + unwind - begin for begin, _, raw, raw_size, _ in sections
+                  if begin <= unwind < begin + raw_size)
+        if not self.data[at] & CHAINED:
+            return None
+        return struct.unpack_from("<I", self.data, at + 4 + (self.data[at + 2] + 1) // 2 * 4)[0]
+
+    def is_part(self, rva):
+        """Of a function, but not its beginning: its jump tables may lead there."""
+        return self.roots.get(rva, rva) != rva
+
+    def extents(self, rva, size):
+        """The ranges of all parts of the function that holds a part."""
+        return self.parts[self.roots[rva]] if rva in self.roots else [(rva, rva + size)]
+
+    def table_names(self, rva):
+        """Whether a word is this RVA as in a jump table of MSVC's, other than in rows."""
+        word = rva.to_bytes(4, "little")
+        at = self.data.find(word)
+        while at >= 0:
+            rows = {self.data[at:at + ROW_BYTES], self.data[at - 4:at - 4 + ROW_BYTES]}
+            if at % 4 == 0 and not rows & self.rows:
+                return True
+            at = self.data.find(word, at + 1)
+        return False
+
     def data_names(self, rva, data=None):
         """Whether a word outside the code is this RVA, other than in rows of the function
         table and their copies in chained unwind information.  `data`: of this image, or of
@@ -138,20 +183,9 @@ class Image:
         return False
 
 
-def is_part(image, rva):
-    """Whether its row of the function table is chained to another: a part of a function, which
-    the function's jump tables may lead to."""
-    begin, end = harness.function_table(image.data)
-    for at in range(begin, end, ROW_BYTES):
-        first, _, unwind = struct.unpack_from("<3I", image.data, at)
-        if first == rva:
-            return bool(image.data[harness.file_offset(image.data, unwind)] & 0x20)
-    return False
-
-
-def all_lead_to_thunks(image, instrumented, rva):
-    """Whether no branch to it was left as it was, but for those of two bytes, nor any pointer
-    or RVA.  Functions do not move, so each branch stands where it stood."""
+def branches_lead_to_thunk(image, instrumented, rva):
+    """Whether no branch to it was left as it was, but for those of two bytes.  Functions do
+    not move, so each branch stands where it stood."""
     for at, code in image.branches[rva]:
         if len(code) < 4:
             continue
@@ -160,12 +194,18 @@ def all_lead_to_thunks(image, instrumented, rva):
         to = at + len(code) + int.from_bytes(found[-4:], "little", signed=True)
         if len(code) < 5 or found[:-4] != code[:-4] or to == rva:
             return False
+    return True
+
+
+def all_lead_to_thunk(image, instrumented, rva):
+    """Neither a branch nor a pointer nor an RVA was left as it was."""
     kept = instrumented[:harness.added_from(instrumented)]
     pointer = (image.base + rva).to_bytes(8, "little")
-    return pointer not in kept and not image.data_names(rva, kept)
+    return branches_lead_to_thunk(image, instrumented, rva) and pointer not in kept and \
+        not image.data_names(rva, kept)
 
 
-def explain_lost(image, function, touched):
+def explain_lost(image, function, touched, instrumented):
     """Why breakpoints saw a function and the probes did not, or None.  `touched` are the
     ranges of the functions that were reached."""
     rva = function["rva"]
@@ -174,12 +214,11 @@ def explain_lost(image, function, touched):
         return "short jump"
     if image.runs_on_into(rva):
         return "falls in"
-    if not image.branches[rva] and is_part(image, rva):
+    if image.is_part(rva) and image.table_names(rva) and \
+            branches_lead_to_thunk(image, instrumented, rva):
         return "part"
     if not image.branches[rva] and image.data_names(rva):
         return "funclet"
-    if image.may_hold_address(rva):
-        return "address"
     return None
 
 
@@ -378,8 +417,8 @@ class Judge:
         return rva in self.functions and self.functions[rva]["name"]
 
     def ranges(self, reached):
-        return [(rva, rva + self.functions[rva]["size"]) for rva in reached
-                if rva in self.functions]
+        return {extent for rva in reached if rva in self.functions
+                for extent in self.image.extents(rva, self.functions[rva]["size"])}
 
     def explain(self, rva):
         """The reason, or None and the open question."""
@@ -389,7 +428,7 @@ class Judge:
         reason = None
         for (probes, reached), ranges in zip(self.seen.both, self.together):
             if rva in reached and rva not in probes:
-                reason = explain_lost(self.image, function, ranges)
+                reason = explain_lost(self.image, function, ranges, self.instrumented)
                 if not reason:
                     return None, LOST
         by_probes, by_breakpoints = self.seen.by_probes(), self.seen.by_breakpoints()
@@ -406,9 +445,9 @@ class Judge:
         return reason
 
     def only_breakpoints(self, function):
-        reason = explain_lost(self.image, function, self.apart)
+        reason = explain_lost(self.image, function, self.apart, self.instrumented)
         if not reason and varies(self.seen.breakpoints, function["rva"]) and \
-                all_lead_to_thunks(self.image, self.instrumented, function["rva"]):
+                all_lead_to_thunk(self.image, self.instrumented, function["rva"]):
             reason = "by chance"
         return reason
 

@@ -88,8 +88,9 @@ def compare_image(comparison, image, addresses, base, ordered):
     require_all_known(functions, executed)
     ranges = [(rva, rva + functions[rva]["size"]) for rva in reached]
     comparison.images[image].study(set(reached))
+    instrumented = (comparison.instrumented / image).read_bytes()
     reasons = {rva: completeness.explain_lost(comparison.images[image], functions[rva],
-                                              ranges) for rva in reached}
+                                              ranges, instrumented) for rva in reached}
     lost = set(reached) - set(traced)
     open_questions = [f"0x{rva:x} {functions[rva]['name']}: only the emulator"
                       for rva in lost if not reasons[rva]]

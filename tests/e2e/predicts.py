@@ -129,6 +129,7 @@ class Explanation:
         self.reached = {page for rva in touched for page in
                         pages_of(layout.forward(rva), self.functions[rva]["size"])}
         self.image = comparison.images[DLL]
+        self.instrumented = (comparison.instrumented / DLL).read_bytes()
 
     def function_of(self, rva):
         """The function of the original that a byte of the layout belongs to, or None."""
@@ -150,7 +151,8 @@ class Explanation:
             return True
         self.image.study({function})
         ranges = [(rva, rva + self.functions[rva]["size"]) for rva in self.touched]
-        return completeness.explain_lost(self.image, row, ranges) is not None
+        return completeness.explain_lost(self.image, row, ranges,
+                                         self.instrumented) is not None
 
     def only_measured(self, page, kind):
         ran = self.by_page.get(page, [])
