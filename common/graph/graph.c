@@ -395,14 +395,16 @@ static enum status run_passes(struct discovery *d)
 		status = blocks_build(d);
 	if (status != STATUS_OK || d->out_of_memory)
 		return status ? status : diag_no_memory(d->diag);
-	release_sweep(d);
+	if (discovery_is_of_facts(d))
+		release_sweep(d);
 	sort_refs(d);
 	status = table_bytes_check(d);
 	if (status != STATUS_OK || discovery_is_of_facts(d))
 		return status ? status : d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;
 	/* What must not move. */
 	absolute_refs_check(d);
-	hidden_refs_add(d);
+	hidden_refs_add(d); /* follows values along the branches that were found */
+	release_sweep(d);
 	indexed_code_find(d);
 	safety_policy_apply(d);
 	return d->out_of_memory ? diag_no_memory(d->diag) : STATUS_OK;
