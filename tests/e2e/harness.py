@@ -422,6 +422,19 @@ def fix_base(data, base=None):
     return bytes(data)
 
 
+def is_fixed(data):
+    """Whether the image says that it has no base relocations."""
+    header = int.from_bytes(data[60:64], "little")
+    return bool(struct.unpack_from("<H", data, header + 22)[0] & 1)
+
+
+def may_hold_address(data, address):
+    """Whether some word of an image at a fixed base equals the address."""
+    return is_fixed(data) and (
+        address.to_bytes(8, "little") in data
+        or address < 1 << 32 and address.to_bytes(4, "little") in data)
+
+
 class FixedCase(Case):
     """A case whose images lie at a fixed base, one above the other from `base` on if there is
     one."""

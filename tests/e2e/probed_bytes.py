@@ -9,6 +9,8 @@ With a reader of PE files of its own, this shows for each image that
   to that function's thunk, and the thunk's slot leads back to the function;
 - no field was missed: every relocated word, export, far branch and lea that leads to a
   probed function in the original, as objdump sees them, leads to its thunk in the output.
+  Without base relocations a word that may be a function's address stays, and then every
+  lea and export has to stay as well: two pointers to a function are equal or not.
 
 Headers are left out but for the entry, and so is the relocation table, which is read.
 
@@ -70,6 +72,15 @@ class Image:
 
     def read(self, form, rva):
         return struct.unpack_from("<" + form, self.data, self.offset(rva))[0]
+
+    def pointed_at(self):
+        """What words of 8 bytes in data lead to, relocated or not."""
+        for name, _, size, raw, raw_size, flags in self.sections:
+            # A section named "/123" holds DWARF.
+            if flags & 0x20 or name.startswith("/"):
+                continue
+            for at in range(raw, raw + min(size, raw_size) // 8 * 8, 8):
+                yield struct.unpack_from("<Q", self.data, at)[0] - self.base
 
     def relocated(self):
         """RVAs of all words under a base relocation."""
@@ -134,7 +145,8 @@ class Pair:
                     thunk + 6 + self.new.read("i", thunk + 2) == slots + 8 * i,
                     f"thunk {i} does not lead to its slot")
             require(self.new.read("Q", slots + 8 * i) - self.new.base == thunk + STUB and
-                    slots + 8 * i in relocated, f"slot {i} does not lead to its stub")
+                    (slots + 8 * i in relocated) != harness.is_fixed(self.new.data),
+                    f"slot {i} does not lead to its stub")
             self.thunks[function] = thunk
 
     def changed_fields(self):
@@ -173,26 +185,37 @@ class Pair:
         require(not open_questions,
                 f"{len(open_questions)} bytes changed for nothing: {open_questions[:20]}")
         require(list(self.old.debug_data()) == list(self.new.debug_data()), "debug data")
-        require(self.new.entry == self.thunks.get(self.old.entry, self.old.entry), "entry")
+        require(self.new.entry == self.thunks.get(self.old.entry, self.old.entry) or
+                (self.may_stay(self.old.entry) and self.new.entry == self.old.entry), "entry")
 
     def check_missed(self):
         missed = [f"word at 0x{rva:x}" for rva in self.old.relocated()
                   if self.missed(self.old.read("Q", rva) - self.old.base,
                                  self.new.read("Q", rva) - self.new.base)]
         missed += [f"export at 0x{rva:x}" for rva in self.old.export_fields()
-                   if self.missed(self.old.read("I", rva), self.new.read("I", rva))]
+                   if self.missed(self.old.read("I", rva), self.new.read("I", rva), True)]
+        pointed_at = set(self.old.pointed_at()) if harness.is_fixed(self.old.data) else set()
+        unequal = []
         begins = sorted(self.functions)
         for rva, target, is_lea in self.old.branches():
             if target not in self.thunks:
                 continue
             # A loop to a function's own first byte stays inside.
             inside = target <= rva < target + self.functions[target] and not is_lea
-            if not inside and self.missed(target, rva + 4 + self.new.read("i", rva)):
+            now = rva + 4 + self.new.read("i", rva)
+            if not inside and self.missed(target, now, is_lea):
                 missed.append(f"field at 0x{rva:x}")
+            if is_lea and target in pointed_at and now != target:
+                unequal.append(f"lea at 0x{rva:x}")
         require(begins and not missed, f"{len(missed)} fields were missed: {missed[:20]}")
+        require(not unequal, f"{len(unequal)} pointers are not equal now: {unequal[:20]}")
 
-    def missed(self, old, new):
-        return old in self.thunks and new != self.thunks[old]
+    def may_stay(self, rva):
+        return harness.may_hold_address(self.old.data, self.old.base + rva)
+
+    def missed(self, old, new, takes_address=False):
+        return (old in self.thunks and new != self.thunks[old] and
+                not (takes_address and new == old and self.may_stay(old)))
 
 
 def functions_of(database, image):
