@@ -196,7 +196,8 @@ class Loop(Case):
         self.assertEqual(ahead['read_ahead_kib'], 32)
         self.assertEqual(before['hard_code_pages'], 41)
         self.assertLess(after['hard_code_pages'], 21)
-        self.assertGreater(after['hard_code_pages'], 3)
+        # The kernel may read on before it is asked again: one fault can be all.
+        self.assertGreater(after['hard_code_pages'], 0)
 
     def test_the_image_itself_stays(self):
         content = (self.folder / DLL).read_bytes()
@@ -264,6 +265,9 @@ class Refusals(Case):
         self.assertIn("did not load 'page_steps.dll'", got.stderr)
 
     def test_the_program_s_exit_code(self):
+        self.run_words([REORDER, EXE, '-o', 'new.exe', '--order', 'original',
+                        '--file-alignment', '4096'])
+        shutil.move(self.folder / 'new.exe', self.folder / EXE)
         got = self.run_words([PROFILE, 'faults', '--db', 't.db', '--image', EXE, '--json',
                               '--cold', *PRELOAD, '--', 'wine', EXE, 'exit', '3'])
         self.assertEqual(got.returncode, 1)
