@@ -214,6 +214,8 @@ def explain_lost(image, function, touched, instrumented):
         return "part"
     if not image.branches[rva] and image.data_names(rva):
         return "funclet"
+    if image.may_hold_address(rva) and branches_lead_to_thunk(image, instrumented, rva):
+        return "address"
     return None
 
 
