@@ -50,8 +50,16 @@ def tearDownModule():
 
 
 def end_server():
-    subprocess.run(['wineserver', '-k'], env=ENVIRONMENT, timeout=SECONDS)
-    subprocess.run(['wineserver', '-w'], env=ENVIRONMENT, timeout=SECONDS)
+    """And all its programs.  One that was starting may have begun a new server."""
+    until = time.monotonic() + SECONDS
+    while True:
+        subprocess.run(['wineserver', '-k'], env=ENVIRONMENT, timeout=SECONDS)
+        try:
+            subprocess.run(['wineserver', '-w'], env=ENVIRONMENT, timeout=10)
+            return
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > until:
+                raise
 
 
 def steps(output):
@@ -231,9 +239,15 @@ class Loop(Case):
             tool = subprocess.Popen(
                 [str(word) for word in self.words('wait', 20, options=LOOP)],
                 cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True)
             time.sleep(0.02 * 2 ** number)
             tool.send_signal(sent)
+            if sent == signal.SIGKILL:
+                # The command goes on, and may have come to no server yet.
+                tool.wait(timeout=SECONDS)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(tool.pid, signal.SIGKILL)
             end_server()
             tool.wait(timeout=SECONDS)
             until = time.monotonic() + 20
