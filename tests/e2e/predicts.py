@@ -19,6 +19,9 @@ Measured, not predicted
     data           Nothing on the page ran; an instruction that did run refers to bytes there
                    that are no instruction's, or to a pointer to such bytes (jump tables;
                    the lists of constructors that GNU ld puts behind the code).
+
+Some functions are reached by chance: SQLite looks again at a file that another process
+still holds. A page without an explanation must be there each time that it is measured.
 """
 
 import bisect
@@ -32,6 +35,7 @@ from harness import claim, require
 
 PAGE = 4096
 INSTRUCTION_BYTES = 15            # at most
+ATTEMPTS = 4
 BUILDS = ["sqlite-gcc", "sqlite-clang"]
 DLL = "sqlite3.dll"
 GRAPH_DUMP = harness.BUILD / "tests" / "corpus" / "graph_dump"
@@ -166,8 +170,10 @@ class Explanation:
         return None
 
 
-def compare(comparison, layout, predicted, case, run):
-    """Each page that is only predicted or only measured must be explained."""
+def compare(comparison, layout, predicted, case):
+    """Measures, and explains each page that is only predicted or only measured; returns
+    those that it cannot."""
+    run = record_pages(comparison, case, layout.folder)
     measured = measured_pages(comparison.path, run)
     executed = executed_in(case, layout, case.runs[0])
     touched = comparison.touched(DLL, "trace") & set(comparison.functions(DLL))
@@ -185,10 +191,10 @@ def compare(comparison, layout, predicted, case, run):
                  f"{len(measured)} measured, {len(predicted & set(measured))} in both, "
                  f"{reasons}")
     # What ran is what the debugger saw run: one fact by two ways.
-    ran = set(explanation.by_page)
-    require(ran <= set(measured), f"ran, not measured: {sorted(ran - set(measured))}")
+    open_questions += [f"0x{page * PAGE:x}: ran, not measured"
+                       for page in explanation.by_page.keys() - measured.keys()]
     require(predicted & set(measured), "nothing to compare")
-    require(not open_questions, f"{len(open_questions)} not explained: {open_questions[:20]}")
+    return set(open_questions)
 
 
 def predicted_pages(report, layout):
@@ -224,8 +230,11 @@ def test(build):
         for layout in (Layout("original", comparison.original, []),
                        Layout("relinked", relinked, moves)):
             with claim(f"{build}: pages of the {layout.name}"):
-                run = record_pages(comparison, case, layout.folder)
-                compare(comparison, layout, predicted_pages(report, layout.name), case, run)
+                predicted = predicted_pages(report, layout.name)
+                left = compare(comparison, layout, predicted, case)
+                for _ in range(1, ATTEMPTS):
+                    left = left and left & compare(comparison, layout, predicted, case)
+                require(not left, f"{len(left)} not explained: {sorted(left)[:20]}")
 
 
 def main():
