@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 /* The heaviest run's weight.  All numbers up to 16 divide it, so that runs which
  * share one scenario's weight add up to it again. */
 enum { WEIGHT_ONE = 720720 };
@@ -71,17 +73,6 @@ enum status order_of_functions(const struct graph *graph, const uint32_t *functi
 	return STATUS_OK;
 }
 
-/* SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
- * Generators", 2014). */
-static uint64_t splitmix64(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 enum status order_random(const struct graph *graph, uint64_t seed, struct order *ret_order,
 			 struct diag *diag)
 {
@@ -95,7 +86,7 @@ enum status order_random(const struct graph *graph, uint64_t seed, struct order 
 	}
 	/* Fisher and Yates' shuffle.  The remainder's bias is below 2^-32. */
 	for (uint32_t left = order.blocks.len; left > 1; left--) {
-		uint32_t drawn = (uint32_t)(splitmix64(&seed) % left);
+		uint32_t drawn = (uint32_t)(random_next(&seed) % left);
 		uint32_t block = order.blocks.data[drawn];
 
 		order.blocks.data[drawn] = order.blocks.data[left - 1];
