@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parent / "corpus")]
 
 import archives  # noqa: E402
+import figures as tracked  # noqa: E402
 import harness  # noqa: E402
 import node_programs  # noqa: E402
 
@@ -133,6 +134,15 @@ def row(f):
             f"{change:.0f} % | {f['all_before']} | {f['all_after']} | {f['how']} |")
 
 
+def write_json(rows, path):
+    document = tracked.Figures("hard_faults")
+    for one in rows:
+        for name, value in one.items():
+            if isinstance(value, int):
+                document.add(name, one["image"], "pages", value)
+    document.write(path)
+
+
 def main():
     known = programs()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -147,7 +157,7 @@ def main():
             all_figures.append(figures(known[name], folder))
         print(row(all_figures[-1]), flush=True)
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(all_figures, indent=2) + "\n")
+        write_json(all_figures, options.json)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,11 @@ IMAGES = ["7za.exe", "rollup.node", "lightningcss.node", "swc.node", "duckdb.dll
           "wine/kernelbase.dll", "wine/user32.dll", "wine/ole32.dll", "wine/msvcrt.dll",
           "sqlite-gcc", "sqlite-clang", "libstdc++-6.dll", "libgfortran-5.dll", "zlib1.dll"]
 LARGEST = "duckdb.dll"
-COLUMNS = [("what", "image", 24), ("functions", "functions", 9), ("functions_share", "", 8),
-           ("bytes", "bytes", 10), ("bytes_share", "", 8),
-           ("pins", "  pinned: functions/bytes", 0)]
+COLUMNS = [paired.Column("functions", "functions", 9, "count"),
+           paired.Column("functions_share", "", 8, "share"),
+           paired.Column("bytes", "bytes", 10, "bytes"),
+           paired.Column("bytes_share", "", 8, "share"),
+           paired.Column("pins", "  pinned: functions/bytes", 0, "")]
 
 
 def row(name):
@@ -41,20 +43,20 @@ def row(name):
     image = json.loads(done.stdout)["image"]
     pins = ", ".join(f"{pin['reason']} {pin['functions']}/{pin['bytes']}"
                      for pin in image["pins"])
-    return {"what": name.rsplit("/", 1)[-1], "functions": image["functions"],
-            "functions_share": f"{image['movable_functions'] / image['functions']:.2%}",
+    return {"functions": image["functions"],
+            "functions_share": image["movable_functions"] / image["functions"],
             "bytes": image["bytes"],
-            "bytes_share": f"{image['movable_bytes'] / image['bytes']:.2%}",
+            "bytes_share": image["movable_bytes"] / image["bytes"],
             "pins": f"  {pins}"}
 
 
 def benchmark(arguments):
-    report = paired.Report("movable_share", COLUMNS)
+    report = paired.Report("movable_share", 24, COLUMNS)
     for name in arguments.images:
-        report.add(**row(name))
+        report.add(name.rsplit("/", 1)[-1], None, **row(name))
     if LARGEST in arguments.images:
         arguments.images = [LARGEST]
-        transform_cost.benchmark(arguments)
+        report.figures.figures += transform_cost.benchmark(arguments).figures.figures
     return report
 
 

@@ -9,13 +9,13 @@ No figure is a failure here: only a command that fails ends a benchmark.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
+
+from figures import Figures, Spread, spread
 
 BUILD = pathlib.Path(os.environ.get("APPULSE_BUILD", "build")).resolve()
 MEASURED_RUN = BUILD / "tests" / "bench" / "measured_run"
@@ -78,57 +78,56 @@ def run_pairs(first, second, pairs=PAIRS):
     return done
 
 
-@dataclasses.dataclass
-class Spread:
-    """Median and extremes."""
-    median: float
-    low: float
-    high: float
-
-    def __str__(self):
-        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
-
-
-def spread(values):
-    values = list(values)
-    return Spread(statistics.median(values), min(values), max(values))
-
-
 def ratio(pairs, value):
     """How many times the first's the second's value is."""
     return spread(value(b) / value(a) for a, b in pairs)
 
 
 def milliseconds(costs, value=lambda cost: cost.wall):
-    return statistics.median(value(cost) for cost in costs) * 1000
+    return spread(value(cost) * 1000 for cost in costs)
+
+
+@dataclasses.dataclass
+class Column:
+    """A figure of each row; `extremes` are shown beside the median."""
+    key: str
+    heading: str
+    width: int
+    unit: str           # of figures.UNITS; "" for words, which are no figure
+    extremes: bool = False
+
+    def text(self, value):
+        if isinstance(value, Spread) and self.extremes:
+            return str(value)
+        value = value.median if isinstance(value, Spread) else value
+        if self.unit == "share":
+            return f"{value:.2%}"
+        return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 class Report:
-    """A table for people, and the same rows as JSON with --json FILE."""
+    """A table for people, and the same figures as JSON with --json FILE."""
 
-    def __init__(self, name, columns):
-        self.name = name
-        self.columns = columns   # (key, heading, width)
-        self.rows = []
+    def __init__(self, name, width, columns):
+        self.figures = Figures(name.replace(" ", "_"))
+        self.width = width       # of the words before the figures
+        self.columns = columns
         print(f"{name}, {len(os.sched_getaffinity(0))} processors, "
               f"load {os.getloadavg()[0]:.1f}")
-        print("  ".join(f"{heading:{'<' if i == 0 else '>'}{width}}"
-                        for i, (_, heading, width) in enumerate(columns)), flush=True)
+        self.print_row("", {column.key: column.heading for column in columns})
 
-    def add(self, **row):
-        self.rows.append(row)
-        words = []
-        for i, (key, _, width) in enumerate(self.columns):
-            value = row.get(key, "")
-            text = f"{value:.1f}" if isinstance(value, float) else str(value)
-            words.append(f"{text:{'<' if i == 0 else '>'}{width}}")
-        print("  ".join(words).rstrip(), flush=True)
+    def print_row(self, words, texts):
+        cells = [f"{texts.get(column.key, ''):>{column.width}}" for column in self.columns]
+        print("  ".join([f"{words:<{self.width}}", *cells]).rstrip(), flush=True)
 
-    def write_json(self, path):
-        rows = [{key: dataclasses.asdict(value) if isinstance(value, Spread) else value
-                 for key, value in row.items()} for row in self.rows]
-        document = {"format": 1, "benchmark": self.name, "rows": rows}
-        pathlib.Path(path).write_text(json.dumps(document, indent=2) + "\n")
+    def add(self, image, what, **row):
+        """What was measured of an image (None: without any), a value for each column."""
+        self.print_row(": ".join(word for word in (image, what) if word),
+                       {c.key: c.text(row[c.key]) for c in self.columns if c.key in row})
+        for column in self.columns:
+            if column.unit and column.key in row:
+                name = "/".join(word for word in (what, column.key) if word)
+                self.figures.add(name, image, column.unit, row[column.key])
 
 
 def run_main(benchmark, parser):
@@ -143,5 +142,5 @@ def run_main(benchmark, parser):
         print(failure, file=sys.stderr)
         return 1
     if arguments.json:
-        report.write_json(arguments.json)
+        report.figures.write(arguments.json)
     return 0

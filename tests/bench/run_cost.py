@@ -27,9 +27,11 @@ import paired  # noqa: E402
 PROFILE = harness.tool_path("appulse-profile")
 BUILDS = ["sqlite-gcc", "sqlite-clang"]
 DLL = "sqlite3.dll"
-WALL_COLUMNS = [("what", "", 50), ("plain_ms", "plain ms", 9), ("other_ms", "ms", 9),
-                ("ratio", "ratio", 22)]
-COLUMNS = {"steady": [*WALL_COLUMNS, ("cpu_ratio", "cpu", 22)], "tracers": WALL_COLUMNS}
+WALL_COLUMNS = [paired.Column("plain_ms", "plain ms", 9, "ms"),
+                paired.Column("other_ms", "ms", 9, "ms"),
+                paired.Column("ratio", "ratio", 22, "ratio", True)]
+COLUMNS = {"steady": [*WALL_COLUMNS, paired.Column("cpu_ratio", "cpu", 22, "ratio", True)],
+           "tracers": WALL_COLUMNS}
 ROUNDS = re.compile(rb"(\d+) rounds in [\d.]+ s, ([\d.]+) ms each")
 
 
@@ -82,9 +84,9 @@ def round_cpu(cost):
     return cost.cpu / (int(ROUNDS.search(cost.stderr)[1]) + 1)
 
 
-def compare(report, what, pairs, value, **more):
-    report.add(what=what, plain_ms=paired.spread(value(a) for a, _ in pairs).median,
-               other_ms=paired.spread(value(b) for _, b in pairs).median,
+def compare(report, build, what, pairs, value, **more):
+    report.add(build, what, plain_ms=paired.spread(value(a) for a, _ in pairs),
+               other_ms=paired.spread(value(b) for _, b in pairs),
                ratio=paired.ratio(pairs, value), **more)
 
 
@@ -93,7 +95,7 @@ def steady(program, build, report, arguments):
     for name, other in (("untraced", program.run_untraced), ("traced", program.run_traced)):
         pairs = paired.run_pairs(lambda: program.run_plain(job), lambda: other(job),
                                  arguments.pairs)
-        compare(report, f"{build}, broad, one round: {name}", pairs, round_time,
+        compare(report, build, f"broad, one round, {name}", pairs, round_time,
                 cpu_ratio=paired.ratio(pairs, round_cpu))
 
 
@@ -104,12 +106,12 @@ def tracers(program, build, report, arguments):
                             ("page guards", program.run_pages)):
             pairs = paired.run_pairs(lambda: program.run_plain(job), lambda: other(job),
                                      arguments.pairs)
-            compare(report, f"{build}, {job[0]}, whole run: {name}", pairs,
+            compare(report, build, f"{job[0]}, whole run, {name}", pairs,
                     lambda cost: cost.wall * 1000)
 
 
 def benchmark(arguments):
-    report = paired.Report(f"run_cost {arguments.what}", COLUMNS[arguments.what])
+    report = paired.Report(f"run_cost {arguments.what}", 50, COLUMNS[arguments.what])
     harness.prepare_wine()
     for build in arguments.builds:
         with paired.work_folder() as folder:

@@ -12,7 +12,7 @@ Each is a whole process, from its start to its end, with all that it writes.  Co
     of file    peak to the size of the file
     more       the same without what the tool needs at its start
 
-The row "start" is the tool's --version: what the loading of its libraries costs.
+The rows "--version" are the tools' own: what the loading of its libraries costs.
 """
 
 import argparse
@@ -34,9 +34,14 @@ REORDER = paired.BUILD / "reorder" / "appulse-reorder"
 ZYDIS_PASS = paired.BUILD / "tests" / "bench" / "zydis_pass"
 IMAGES = ["sqlite-gcc", "sqlite-clang", "libstdc++-6.dll", "libgfortran-5.dll"]
 TOUCHED_SHARE = 0.1
-COLUMNS = [("what", "", 40), ("zydis_ms", "zydis", 7), ("ours_ms", "ours", 7),
-           ("ratio", "ratio", 22), ("cpu_ratio", "cpu", 22), ("short_ratio", "short", 7),
-           ("peak_mb", "peak", 7), ("of_file", "of file", 8), ("more_of_file", "more", 6)]
+COLUMNS = [paired.Column("zydis_ms", "zydis", 7, "ms"),
+           paired.Column("ours_ms", "ours", 7, "ms"),
+           paired.Column("ratio", "ratio", 22, "ratio", True),
+           paired.Column("cpu_ratio", "cpu", 22, "ratio", True),
+           paired.Column("short_ratio", "short", 7, "ratio"),
+           paired.Column("peak_mb", "peak", 7, "MB"),
+           paired.Column("of_file", "of file", 8, "ratio"),
+           paired.Column("more_of_file", "more", 6, "ratio")]
 
 
 def add_made_run(database):
@@ -100,7 +105,7 @@ class Image:
 
 def start_row(tool):
     costs = [paired.measure([tool, "--version"]) for _ in range(paired.PAIRS)]
-    return {"what": f"{tool.name}: start", "ours_ms": paired.milliseconds(costs),
+    return {"what": f"{tool.name} --version", "ours_ms": paired.milliseconds(costs),
             "peak_mb": max(cost.peak for cost in costs) / 1e6}
 
 
@@ -109,30 +114,31 @@ def row(image, job, pairs, short, start_mb):
     peak = max(cost.peak for cost in ours) / 1e6
     size = image.size / 1e6
     return {
-        "what": f"{image.name}: {job.__name__.replace('_', ' ')}",
+        "what": job.__name__.replace("_", " "),
         "zydis_ms": paired.milliseconds(a for a, _ in pairs),
         "ours_ms": paired.milliseconds(ours),
         "ratio": paired.ratio(pairs, lambda cost: cost.wall),
         "cpu_ratio": paired.ratio(pairs, lambda cost: cost.cpu),
-        "short_ratio": paired.milliseconds(ours) / short,
+        "short_ratio": paired.milliseconds(ours).median / short,
         "peak_mb": peak, "of_file": peak / size, "more_of_file": (peak - start_mb) / size,
     }
 
 
 def benchmark(arguments):
-    report = paired.Report("transform_cost", COLUMNS)
+    report = paired.Report("transform_cost", 40, COLUMNS)
     starts = [start_row(tool) for tool in (INSTRUMENT, REORDER)]
     for start in starts:
-        report.add(**start)
+        report.add(None, **start)
     start_mb = max(start["peak_mb"] for start in starts)
     for name in arguments.images:
         with paired.work_folder() as folder:
             image = Image(name, folder)
             image.prepare()
-            short = paired.milliseconds(image.zydis_short() for _ in range(arguments.pairs))
+            short = paired.milliseconds(
+                image.zydis_short() for _ in range(arguments.pairs)).median
             for job in (image.instrument, image.reorder_first_touch, image.reorder_random):
                 pairs = paired.run_pairs(image.zydis, job, arguments.pairs)
-                report.add(**row(image, job, pairs, short, start_mb))
+                report.add(image.name, **row(image, job, pairs, short, start_mb))
     return report
 
 
