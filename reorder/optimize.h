@@ -2,9 +2,9 @@
 #ifndef APPULSE_REORDER_OPTIMIZE_H
 #define APPULSE_REORDER_OPTIMIZE_H
 
+#include "base/swap.h"
 #include "cli/options.h"
 #include "subtools.h"
-#include "swap.h"
 
 enum { PAGE_BYTES = 4096 };
 
@@ -108,8 +108,5 @@ enum status optimize_check(struct optimize *o, struct diag *diag);
 
 /* The result, as text or into the tool's JSON.  (optimize_report.c) */
 enum status optimize_report(struct optimize *o, struct diag *diag);
-
-/* For swap_folder_open: says what happens, as remarks of the tool `with`. */
-void optimize_tell(void *with, enum swap_event event, const char *path);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/swap_tell.h"
 #include "optimize.h"
 
 enum { MAX_OPEN_FOLDERS = 16 };
@@ -17,33 +18,6 @@ char *path_join(const char *folder, const char *name)
 	char *path;
 
 	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
-void optimize_tell(void *with, enum swap_event event, const char *path)
-{
-	struct tool *tool = with;
-
-	switch (event) {
-	case SWAP_WAITS:
-		tool_note(tool, "waiting for another run, which works in '%s'", path);
-		break;
-	case SWAP_UNLOCKED:
-		tool_warn(tool,
-			  "'%s' cannot be locked, see to it that no other run works there",
-			  path);
-		break;
-	case SWAP_RESTORED:
-		tool_note(tool, "put back '%s', which a run that was killed had swapped",
-			  path);
-		break;
-	case SWAP_CHANGED:
-		tool_warn(tool,
-			  "'%s' was written by somebody else meanwhile and stays as it is; "
-			  "the "
-			  "original is kept as '%s" SWAP_ORIGINAL "'",
-			  path, path);
-		break;
-	}
 }
 
 /* ---- the images ---- */
@@ -66,7 +40,7 @@ static void restore_missing(struct tool *tool, const char *image)
 		*slash = '\0';
 	if (copy) {
 		(void)swap_folder_open(&folder, slash ? copy : ".", SWAP_WAIT,
-				       optimize_tell, tool, NULL);
+				       swap_tell, tool, NULL);
 		swap_folder_close(&folder);
 	}
 	free(copy);
@@ -148,7 +122,7 @@ static enum status open_folder(struct optimize *o, const char *path, struct diag
 {
 	struct swap_folder *folder = &o->folders[o->folder_count++];
 	enum status status =
-		swap_folder_open(folder, path, SWAP_WAIT, optimize_tell, o->tool, diag);
+		swap_folder_open(folder, path, SWAP_WAIT, swap_tell, o->tool, diag);
 
 	/* Better said now than after the first run. */
 	if (status == STATUS_OK && access(path, W_OK) != 0)
@@ -237,7 +211,7 @@ static enum status open_output(struct optimize *o, struct diag *diag)
 				given);
 		}
 	status =
-		swap_folder_open(&o->output, path, SWAP_BUSY, optimize_tell, o->tool, diag);
+		swap_folder_open(&o->output, path, SWAP_BUSY, swap_tell, o->tool, diag);
 	free(path);
 	return status;
 }

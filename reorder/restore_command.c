@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/options.h"
+#include "cli/swap_tell.h"
 #include "driver_commands.h"
 #include "optimize.h"
 
@@ -27,7 +28,7 @@ static void tell(void *with, enum swap_event event, const char *path)
 	}
 	if (event == SWAP_CHANGED)
 		result_add_text(&r->tool->result, r->changed, path);
-	optimize_tell(r->tool, event, path);
+	swap_tell(r->tool, event, path);
 }
 
 /* A folder as it is, of a file (which may be missing) its folder. */

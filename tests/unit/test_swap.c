@@ -29,7 +29,7 @@
 
 #include <cmocka.h>
 
-#include "../../reorder/swap.h"
+#include "base/swap.h"
 
 static const char OLD[] = "the original", NEW[] = "the replacement", AGENT[] = "the agent";
 

@@ -11,8 +11,8 @@
  *
  * SHA256 is that of the file that was put there.
  */
-#ifndef APPULSE_REORDER_SWAP_JOURNAL_H
-#define APPULSE_REORDER_SWAP_JOURNAL_H
+#ifndef APPULSE_BASE_SWAP_JOURNAL_H
+#define APPULSE_BASE_SWAP_JOURNAL_H
 
 #include <stdbool.h>
 

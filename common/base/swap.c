@@ -334,9 +334,7 @@ static enum status lock(struct swap_folder *f, enum swap_wait wait, struct diag 
 		return STATUS_OK;
 	}
 	if (wait == SWAP_BUSY)
-		return diag_fail(diag, STATUS_IO,
-				 "another run of 'appulse optimize' works in '%s'",
-				 f->path);
+		return diag_fail(diag, STATUS_IO, "another run works in '%s'", f->path);
 	tell(f, SWAP_WAITS, NULL);
 	while (flock(f->fd, LOCK_EX) != 0)
 		if (errno != EINTR)

@@ -13,8 +13,8 @@
  * each original stands whole in the folder, under its own name or with SWAP_ORIGINAL
  * behind it, as the same file (inode, times, mode, links).
  */
-#ifndef APPULSE_REORDER_SWAP_H
-#define APPULSE_REORDER_SWAP_H
+#ifndef APPULSE_BASE_SWAP_H
+#define APPULSE_BASE_SWAP_H
 
 #include "swap_journal.h"
 
