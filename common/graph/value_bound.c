@@ -10,7 +10,9 @@
  *
  * A table of bytes counts when it is read-only and its own index is bounded.  A bound
  * that only a size or a mask gives is no proof that a table is so long: it is "wide", and
- * who reads the table must look where it ends.
+ * who reads the table must look where it ends.  So is one by equality: a compiler asks for
+ * one value to treat it apart, and the way on which it was found may end before the table
+ * (observed: rustc, `if x == 255 || x == 5`, and later `if x != 255` around a table of 6).
  */
 #include "graph/value_query.h"
 
@@ -70,13 +72,20 @@ static bool was_seen(struct ways *ways, struct rva label)
 	return false;
 }
 
+/* The greatest holds, and of two that are as great the one that proves more. */
 static void add_bound(struct ways *ways, struct value_bound bound)
 {
 	if (bound.count == 0)
 		ways->unbounded = true;
 	if (bound.count > ways->bound.count)
-		ways->bound.count = bound.count;
-	ways->bound.wide |= bound.wide;
+		ways->bound = bound;
+	else if (bound.count == ways->bound.count)
+		ways->bound.wide &= bound.wide;
+}
+
+static bool is_call(const struct insn *insn)
+{
+	return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
 }
 
 /* The comparison whose flags the branch at `at` looks at. */
@@ -94,8 +103,7 @@ static bool comparison_before(struct value_query *query, struct rva at, struct r
 			*ret_at = at;
 			return true;
 		}
-		if (known->detail.changes_flags || known->insn.flow == FLOW_CALL ||
-		    known->insn.flow == FLOW_CALL_INDIRECT)
+		if (known->detail.changes_flags || is_call(&known->insn))
 			return false;
 	}
 	return false;
@@ -115,6 +123,8 @@ static void find_constant(struct value_query *query, struct rva at, struct opera
 		    !value_query_step(query, at))
 			return;
 		known = control_flow_insn(query->flow, at);
+		if (is_call(&known->insn))
+			return; /* which may change it */
 		if (!(known->detail.written >> operand->reg & 1))
 			continue;
 		if (known->detail.op == OP_MOVE && known->detail.target.size >= 4 &&
@@ -128,48 +138,48 @@ static void find_constant(struct value_query *query, struct rva at, struct opera
 	}
 }
 
-/* The bound that a branch gives on the way on which it was taken or not, 0 when it
+/* The bound that a branch gives on the way on which it was taken or not, of 0 when it
  * compares something else. */
-static uint32_t bound_by_branch(struct ways *ways, struct rva branch, bool taken)
+static struct value_bound bound_by_branch(struct ways *ways, struct rva branch, bool taken)
 {
 	struct value_query *query = ways->query;
 	const struct described_insn *known = control_flow_insn(query->flow, branch);
 	struct rva comparison;
+	struct value_bound none = {0}, bound = {0};
 	struct insn_detail detail;
-	uint32_t more;
 
 	switch (known ? known->detail.condition : CONDITION_OTHER) {
 	case CONDITION_ABOVE:
 	case CONDITION_BELOW_EQUAL:
 		if ((known->detail.condition == CONDITION_ABOVE) == taken)
-			return 0;
-		more = 1;
+			return none;
+		bound.count = 1;
 		break;
 	case CONDITION_ABOVE_EQUAL:
 	case CONDITION_BELOW:
 		if ((known->detail.condition == CONDITION_ABOVE_EQUAL) == taken)
-			return 0;
-		more = 0;
+			return none;
 		break;
 	case CONDITION_EQUAL:
 	case CONDITION_NOT_EQUAL:
 		if ((known->detail.condition == CONDITION_EQUAL) != taken)
-			return 0;
-		more = 1;
+			return none;
+		bound = (struct value_bound){.count = 1, .wide = true};
 		break;
 	default:
-		return 0;
+		return none;
 	}
 	if (!comparison_before(query, branch, &comparison))
-		return 0;
+		return none;
 	detail = control_flow_insn(query->flow, comparison)->detail;
 	find_constant(query, comparison, &detail.source);
 	if (detail.source.kind != OPERAND_CONSTANT || detail.source.value < 0 ||
 	    detail.source.value >= UINT32_MAX)
-		return 0;
+		return none;
+	bound.count += (uint32_t)detail.source.value;
 	return value_query_compared(query, comparison, detail.target.size) == ways->id
-		       ? (uint32_t)detail.source.value + more
-		       : 0;
+		       ? bound
+		       : none;
 }
 
 static struct value_bound bound_of_maker(struct ways *ways, int depth);
@@ -185,12 +195,12 @@ static bool is_made_at(const struct ways *ways, struct rva at, bool label)
 static bool go_over(struct ways *ways, struct rva at, bool taken, int depth)
 {
 	const struct described_insn *known = control_flow_insn(ways->query->flow, at);
-	uint32_t count;
+	struct value_bound bound;
 
 	if (known && known->insn.flow == FLOW_BRANCH) {
-		count = bound_by_branch(ways, at, taken);
-		if (count) {
-			add_bound(ways, (struct value_bound){.count = count});
+		bound = bound_by_branch(ways, at, taken);
+		if (bound.count) {
+			add_bound(ways, bound);
 			return false;
 		}
 	}
@@ -366,6 +376,21 @@ uint32_t value_bound_of_table(const struct image *image, const struct value *sma
 	return bound;
 }
 
+/* What the instruction leaves in the register is below, when it is a mask of all that is
+ * used of it: the lower `part` bytes, 0 for all; 0 when it is none.  A mask of a byte or
+ * a word leaves what stands above. */
+static uint32_t mask_of(const struct insn_detail *detail, unsigned reg, unsigned part)
+{
+	const struct operand *target = &detail->target, *source = &detail->source;
+	bool whole = target->size >= 4 || (part && part <= target->size);
+
+	return detail->op == OP_AND && whole && target->kind == OPERAND_REGISTER &&
+			       target->reg == reg && source->kind == OPERAND_CONSTANT &&
+			       source->value >= 0 && source->value <= UINT16_MAX
+		       ? (uint32_t)source->value + 1
+		       : 0;
+}
+
 /* What the instruction that makes the value tells about it. */
 static struct value_bound bound_of_maker(struct ways *ways, int depth)
 {
@@ -374,6 +399,7 @@ static struct value_bound bound_of_maker(struct ways *ways, int depth)
 	unsigned part = ways->id % 4; /* bytes, 0: all */
 	struct value_bound bound = {.wide = true};
 	const struct described_insn *known;
+	uint32_t mask;
 
 	if (part)
 		bound.count = 1u << 8 * part;
@@ -395,12 +421,9 @@ static struct value_bound bound_of_maker(struct ways *ways, int depth)
 		return joined.count ? joined : bound;
 	}
 	known = node.type == NODE_WRITTEN ? control_flow_insn(query->flow, node.at) : NULL;
-	if (known && known->detail.op == OP_AND &&
-	    known->detail.target.kind == OPERAND_REGISTER &&
-	    known->detail.target.reg == value_query_variable(&node) &&
-	    known->detail.source.kind == OPERAND_CONSTANT &&
-	    known->detail.source.value >= 0 && known->detail.source.value <= UINT16_MAX)
-		bound.count = (uint32_t)known->detail.source.value + 1;
+	mask = known ? mask_of(&known->detail, value_query_variable(&node), part) : 0;
+	if (mask && (bound.count == 0 || mask < bound.count))
+		bound.count = mask;
 	return bound;
 }
 

@@ -40,11 +40,14 @@ static bool is_whole(const struct value *value)
 
 struct value value_lower_part(struct value value, unsigned size)
 {
+	unsigned part = value.id % 4; /* that it is already, extended with zeros; 0: none */
+
 	if (size >= 8)
 		return value;
 	if (value.kind == VALUE_STACK)
 		value.id = NO_ID;
-	else if (size < 4 && size < value.width && value.id != NO_ID)
+	else if (size < 4 && size < value.width && value.id != NO_ID &&
+		 (part == 0 || size < part))
 		value.id = value.id / 4 * 4 + size;
 	if (value.width > size)
 		value.width = (uint8_t)size;
@@ -276,7 +279,9 @@ static struct value extended(const struct insn_detail *detail,
 	const struct operand *source = &detail->source;
 	struct value value = value_read(source, in, id);
 
-	if (detail->op == OP_ZERO_EXTEND) {
+	if (detail->target.size < 4) {
+		value = value_fresh(VALUE_COMPUTED, id); /* what stands above stays */
+	} else if (detail->op == OP_ZERO_EXTEND) {
 		value = value_lower_part(value, source->size);
 		if (value.kind != VALUE_SMALL)
 			value.kind = VALUE_COMPUTED;

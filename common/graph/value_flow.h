@@ -60,8 +60,8 @@ static inline uint32_t value_node_of_id(uint32_t id)
 /* An upper bound of a value. */
 struct value_bound {
 	uint32_t count; /* the value is below; 0 when no bound is known */
-	bool wide;      /* it follows from the value's size or a mask only: a table may be
-			 * shorter */
+	bool wide;      /* it follows from the value's size, a mask or equality only: a
+			 * table may be shorter */
 };
 
 /* A value of 8 bytes of which nothing else is known. */

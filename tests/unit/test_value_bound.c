@@ -32,6 +32,63 @@ static void test_conditions(void **unused)
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x72\x70" READ_ENTRY), 0);
 	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 "\x76\x70" READ_ENTRY), 0);
 	assert_int_equal(BOUND_AFTER(LEA_RDX READ_ENTRY), 0);
+	/* jo, js, jp, jl, jle, and those that are none of them: of sums, or with a sign. */
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x70") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x71") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x78") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x79") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7a") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7b") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7c") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7d") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX COMPARE_ECX_7 UNLESS("\x7f") READ_ENTRY), 0);
+	/* test ecx, 7; sub ecx, 7; dec ecx: no comparisons with 7. */
+	assert_int_equal(
+		BOUND_AFTER(LEA_RDX "\xf7\xc1\x07\0\0\0" UNLESS("\x76") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x83\xe9\x07" UNLESS("\x76") READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\xff\xc9" UNLESS("\x76") READ_ENTRY), 0);
+}
+
+static void assert_bound(struct value_bound bound, uint32_t count, bool wide)
+{
+	assert_int_equal(bound.count, count);
+	assert_int_equal(bound.wide, wide);
+}
+
+/* Equality limits the index on the way on which it holds, but is no proof that the table
+ * goes so far; a difference says nothing. */
+static void test_equality(void **unused)
+{
+	(void)unused;
+	assert_bound(bound_after(BYTES(LEA_RDX COMPARE_ECX_7 UNLESS("\x76") READ_ENTRY)), 8,
+		     false);
+	assert_bound(bound_after(BYTES(LEA_RDX COMPARE_ECX_7 UNLESS("\x74") READ_ENTRY)), 8,
+		     true);
+	assert_bound(bound_after(BYTES(LEA_RDX COMPARE_ECX_7 "\x75\x70" READ_ENTRY)), 8,
+		     true);
+	/* rustc: movzx ecx, byte [rbx]; cmp ecx, 255; je on; cmp ecx, 5; jne;
+	 * on: test ebx, ebx; cmp ecx, 255; je */
+	assert_bound(bound_after(BYTES(LEA_RDX "\x0f\xb6\x0b\x81\xf9\xff\0\0\0\x74\x05"
+					       "\x83\xf9\x05\x75\x60\x85\xdb"
+					       "\x81\xf9\xff\0\0\0\x74\x50" READ_ENTRY)),
+		     256, true);
+	/* cmp ecx, 3; je on; cmp ecx, 7; ja; on: the greater one is a proof */
+	assert_bound(bound_after(BYTES(LEA_RDX "\x83\xf9\x03\x74\x05" COMPARE_ECX_7
+					       "\x77\x60" READ_ENTRY)),
+		     8, false);
+	/* cmp ecx, 7; je on; cmp ecx, 7; ja; on: as great */
+	assert_bound(bound_after(BYTES(LEA_RDX COMPARE_ECX_7 "\x74\x05" COMPARE_ECX_7
+							     "\x77\x60" READ_ENTRY)),
+		     8, false);
+	/* cmp ecx, 9; je on; cmp ecx, 7; ja; on: the greater one is none */
+	assert_bound(bound_after(BYTES(LEA_RDX "\x83\xf9\x09\x74\x05" COMPARE_ECX_7
+					       "\x77\x60" READ_ENTRY)),
+		     10, true);
+	/* Two values: mov ecx, [rbx]; cmp ecx, 9; je on; mov ecx, [rsi]; cmp ecx, 7; ja */
+	assert_bound(bound_after(BYTES(LEA_RDX
+				       "\x8b\x0b\x83\xf9\x09\x74\x07\x8b\x0e" COMPARE_ECX_7
+				       "\x77\x60" READ_ENTRY)),
+		     10, true);
 }
 
 /* ja to somewhere else, with something between it and the comparison. */
@@ -82,6 +139,38 @@ static void test_narrow_comparisons(void **unused)
 	assert_true(bound.wide);
 	bound = bound_after(BYTES(LEA_RDX "\x83\xe1\xf0" READ_ENTRY)); /* and ecx, -16 */
 	assert_int_equal(bound.count, 0);
+	/* cmp bl, 7; ja; movzx cx, bl: what stands above is not zero */
+	assert_int_equal(
+		BOUND_AFTER(LEA_RDX "\x80\xfb\x07\x77\x70\x66\x0f\xb6\xcb" READ_ENTRY), 0);
+	/* movzx ecx, bl; movsxd rcx, ecx; cmp cx, 300; ja; movzx ecx, bx: a word of which
+	 * only the byte was compared */
+	bound = bound_after(BYTES(LEA_RDX "\x0f\xb6\xcb\x48\x63\xc9\x66\x81\xf9\x2c\x01"
+					  "\x77\x60\x0f\xb7\xcb" READ_ENTRY));
+	assert_bound(bound, 1 << 16, true);
+	/* cmp ch, 7; ja; movzx ecx, cl */
+	bound = bound_after(BYTES(LEA_RDX "\x80\xfd\x07\x77\x70\x0f\xb6\xc9" READ_ENTRY));
+	assert_bound(bound, 256, true);
+}
+
+/* A mask of a byte or a word leaves what stands above. */
+static void test_narrow_masks(void **unused)
+{
+	(void)unused;
+	/* and cl, 7, and the whole of ecx, its word, its byte */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xe1\x07" READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xe1\x07\x0f\xb7\xc9" READ_ENTRY),
+			 1 << 16);
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xe1\x07\x0f\xb6\xc9" READ_ENTRY), 8);
+	/* and cx, 7 */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x66\x83\xe1\x07" READ_ENTRY), 0);
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x66\x83\xe1\x07\x0f\xb7\xc9" READ_ENTRY), 8);
+	/* and ch, 7; movzx ecx, cl */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x80\xe5\x07\x0f\xb6\xc9" READ_ENTRY), 256);
+	/* and ecx, 511, and its byte */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x81\xe1\xff\x01\0\0\x0f\xb6\xc9" READ_ENTRY),
+			 256);
+	/* and ecx, 7; movsx ecx, cl: with its sign it is another value */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\x83\xe1\x07\x0f\xbe\xc9" READ_ENTRY), 0);
 }
 
 /* The last comparison on each way, and the widest of all ways. */
@@ -146,12 +235,15 @@ static void test_compared_with_a_register(void **unused)
 				 .wide,
 			 true);
 	/* mov eax, 7; cmp rcx, rax */
-	assert_int_equal(BOUND_AFTER(LEA_RDX "\xb8\x07\0\0\0\x48\x39\xc1\x77\x60"
-					     READ_ENTRY),
-			 8);
+	assert_int_equal(
+		BOUND_AFTER(LEA_RDX "\xb8\x07\0\0\0\x48\x39\xc1\x77\x60" READ_ENTRY), 8);
 	/* mov rax, -1; cmp rcx, rax */
 	assert_int_equal(BOUND_AFTER(LEA_RDX "\x48\xc7\xc0\xff\xff\xff\xff\x48\x39\xc1"
 					     "\x77\x60" READ_ENTRY),
+			 0);
+	/* mov eax, 7; call rbx; cmp esi, eax; ja; mov ecx, esi: what was returned */
+	assert_int_equal(BOUND_AFTER(LEA_RDX "\xb8\x07\0\0\0\xff\xd3\x39\xc6\x77\x60"
+					     "\x89\xf1" LEA_RDX READ_ENTRY),
 			 0);
 	/* mov eax, [rbx] */
 	assert_int_equal(BOUND_AFTER(LEA_RDX "\x8b\x03\x39\xc1\x77\x60" READ_ENTRY), 0);
@@ -220,8 +312,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_equality),
 		cmocka_unit_test(test_between_comparison_and_branch),
 		cmocka_unit_test(test_narrow_comparisons),
+		cmocka_unit_test(test_narrow_masks),
 		cmocka_unit_test(test_ways),
 		cmocka_unit_test(test_bounds_of_what_comes_together),
 		cmocka_unit_test(test_compared_with_a_register),
