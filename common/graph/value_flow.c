@@ -80,8 +80,19 @@ static bool is_followed(const struct value *value)
 	       value->kind != VALUE_STACK;
 }
 
+/* An id tells that values are equal, whatever their kinds; a place on the stack is an id
+ * and the offset from it. */
+static bool are_equal(const struct value *a, const struct value *b)
+{
+	bool stack = a->kind == VALUE_STACK || b->kind == VALUE_STACK;
+
+	return a->id == b->id &&
+	       (!stack || (a->kind == b->kind && a->table.v == b->table.v));
+}
+
 struct value value_join(const struct value *a, const struct value *b, uint32_t id)
 {
+	bool equal = are_equal(a, b);
 	struct value joined;
 
 	if (a->kind == VALUE_OPEN)
@@ -96,8 +107,9 @@ struct value value_join(const struct value *a, const struct value *b, uint32_t i
 		joined.survived = a->survived || b->survived;
 		joined.index = a->index == b->index ? a->index : NO_ID;
 	}
-	/* An id tells that the values are equal, whatever their kinds. */
-	joined.id = a->id == b->id ? a->id : id;
+	joined.id = equal ? a->id : id;
+	if (equal && a->kind == VALUE_STACK)
+		joined.table = a->table;
 	joined.width = a->width > b->width ? a->width : b->width;
 	return joined;
 }

@@ -308,6 +308,24 @@ static void test_variable_changes(void **unused)
 	assert_int_equal(BOUND_OF_VARIABLE("\x48\x83\xe4\xe0\x89\x4c\x24\x08"), 0);
 }
 
+/* mov [rsp + 8], ecx; cmp ecx, 7; ja; something; mov ecx, [rsp + 8] */
+#define BOUND_OF_SLOT(between)                                                             \
+	BOUND_AFTER(LEA_RDX "\x89\x4c\x24\x08" COMPARE_ECX_7 "\x77\x60" between            \
+			    "\x8b\x4c\x24\x08" READ_ENTRY)
+
+/* Where rsp points to one place or another, [rsp + 8] is no variable that is known. */
+static void test_stack_of_two_depths(void **unused)
+{
+	(void)unused;
+	assert_int_equal(BOUND_OF_SLOT("\x85\xdb\x74\x01\x90"), 8); /* jz over a nop */
+	/* jz over push rbx; and the same, put right again by pop rbx */
+	assert_int_equal(BOUND_OF_SLOT("\x85\xdb\x74\x01\x53"), 0);
+	assert_int_equal(BOUND_OF_SLOT("\x85\xdb\x74\x02\x53\x5b"), 8);
+	/* Once around a loop: push rbx; test ebx, ebx; jz loop; and with pop rbx in it */
+	assert_int_equal(BOUND_OF_SLOT("\x53\x85\xdb\x74\xfb"), 0);
+	assert_int_equal(BOUND_OF_SLOT("\x53\x5b\x85\xdb\x74\xfa"), 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_rounds_of_a_loop),
 		cmocka_unit_test(test_variable_stays),
 		cmocka_unit_test(test_variable_changes),
+		cmocka_unit_test(test_stack_of_two_depths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
