@@ -43,6 +43,7 @@ struct watch {
 	pid_t pid; /* of the command; 0 once it has been reaped */
 	struct timespec begin;
 	double ended;    /* seconds when the command ended */
+	double last;     /* seconds when the last one ended so far, or all were given up */
 	double signaled; /* seconds when a signal came last; < 0: none did */
 	bool told;       /* what is waited for */
 	struct child_exit exit;
@@ -171,19 +172,68 @@ static void signals_of(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGQUIT);
 }
 
-/* Starts the command with the signals as they were, its stdout being `output`; 0 or
- * an errno. */
-static int start(struct watch *w, int output, const sigset_t *old_mask)
+/* Whether one of the child's variables stands in for this "NAME=VALUE". */
+static bool is_replaced(const struct child *child, const char *text)
+{
+	for (unsigned i = 0; child->variables[i].name; i++) {
+		size_t length = strlen(child->variables[i].name);
+
+		if (strncmp(text, child->variables[i].name, length) == 0 &&
+		    text[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* The command's environment: ours, with the child's variables.  `ret_made` are the
+ * texts of those, which free_environment frees. */
+static char **make_environment(const struct child *child, unsigned *ret_made)
+{
+	unsigned count = 0, made = 0, kept = 0;
+	char **list;
+
+	while (environ[count])
+		count++;
+	list = calloc(count + sizeof(child->variables) / sizeof(child->variables[0]) + 1,
+		      sizeof(*list));
+	for (; list && child->variables[made].name; made++)
+		if (asprintf(&list[made], "%s=%s", child->variables[made].name,
+			     child->variables[made].value) < 0)
+			break;
+	*ret_made = made;
+	for (unsigned i = 0; list && i < count; i++)
+		if (!is_replaced(child, environ[i]))
+			list[made + kept++] = environ[i];
+	if (list && child->variables[made].name)
+		list[made] = NULL; /* memory is out */
+	return list;
+}
+
+static void free_environment(char **list, unsigned made)
+{
+	for (unsigned i = 0; list && i < made; i++)
+		free(list[i]);
+	free(list);
+}
+
+/* Starts the command, its stdout being `output`; 0 or an errno. */
+static int start(struct watch *w, int output, const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	int err = posix_spawn_file_actions_init(&actions);
+	unsigned made;
+	char **environment = make_environment(w->child, &made);
+	int err = !environment || w->child->variables[made].name
+			  ? ENOMEM
+			  : posix_spawn_file_actions_init(&actions);
 
-	if (err)
+	if (err) {
+		free_environment(environment, made);
 		return err;
+	}
 	err = posix_spawnattr_init(&attributes);
 	if (!err) {
-		err = posix_spawnattr_setsigmask(&attributes, old_mask);
+		err = posix_spawnattr_setsigmask(&attributes, mask);
 		if (!err)
 			err = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 		if (!err && output != STDOUT_FILENO)
@@ -191,10 +241,11 @@ static int start(struct watch *w, int output, const sigset_t *old_mask)
 							       STDOUT_FILENO);
 		if (!err)
 			err = posix_spawnp(&w->pid, w->child->command[0], &actions,
-					   &attributes, w->child->command, environ);
+					   &attributes, w->child->command, environment);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
+	free_environment(environment, made);
 	return err;
 }
 
@@ -218,6 +269,8 @@ static bool reap(struct watch *w)
 		int status;
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
+		if (pid > 0)
+			w->last = seconds_since(&w->begin);
 		if (pid == w->pid && pid > 0)
 			command_ended(w, status);
 		if (pid == 0)
@@ -277,6 +330,7 @@ static void wait_for_all(struct watch *w)
 			if (list_left(w) && w->left.len == 0)
 				return;
 			if (patience_ended(w)) {
+				w->last = seconds_since(&w->begin);
 				w->exit.left_running = w->left.len;
 				return;
 			}
@@ -291,7 +345,8 @@ static void wait_for_all(struct watch *w)
 /* Where the command's stdout goes; to be closed when it is none of ours. */
 static enum status open_output(const struct child *child, int *ret_fd, struct diag *diag)
 {
-	*ret_fd = child->output_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+	*ret_fd = child->output_fd > 0 ? child->output_fd
+		  : child->output_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
 	if (!child->output)
 		return STATUS_OK;
 	*ret_fd = open(child->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -308,9 +363,6 @@ enum status child_run(const struct child *child, struct child_exit *ret_exit,
 	sigset_t old_mask;
 	int err, output;
 
-	for (unsigned i = 0; child->variables[i].name; i++)
-		if (setenv(child->variables[i].name, child->variables[i].value, 1) != 0)
-			return diag_no_memory(diag);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return diag_fail_errno(diag, STATUS_IO, errno,
 				       "cannot watch over the command's processes");
@@ -321,16 +373,17 @@ enum status child_run(const struct child *child, struct child_exit *ret_exit,
 	signals_of(&w.signals);
 	sigprocmask(SIG_BLOCK, &w.signals, &old_mask);
 	clock_gettime(CLOCK_MONOTONIC, &w.begin);
-	err = start(&w, output, &old_mask);
+	err = start(&w, output, child->mask ? child->mask : &old_mask);
 	if (child->output)
 		close(output);
 	if (err) {
 		w.exit.exit = DB_EXIT_NOT_STARTED;
 		w.exit.code = err;
+		w.last = seconds_since(&w.begin);
 	} else {
 		wait_for_all(&w);
 	}
-	w.exit.wall_seconds = seconds_since(&w.begin);
+	w.exit.wall_seconds = w.last;
 	sigprocmask(SIG_SETMASK, &old_mask, NULL);
 	vec_release(&w.left);
 	*ret_exit = w.exit;

@@ -2,6 +2,7 @@
 #ifndef APPULSE_PROFILE_CHILD_H
 #define APPULSE_PROFILE_CHILD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,12 +11,14 @@
 
 struct child {
 	char **command;         /* NULL-terminated; found on PATH */
-	/* Set in its environment; a NULL name ends the list. */
+	/* Set in its environment, not in ours; a NULL name ends the list. */
 	struct child_variable {
 		const char *name, *value;
 	} variables[5];
 	const char *output;     /* its stdout goes to this file, made anew; NULL: stays */
+	int output_fd;          /* otherwise this is its stdout; 0: none */
 	bool output_to_stderr;  /* its stdout becomes our stderr (ours holds JSON) */
+	const sigset_t *mask;   /* signals that it has blocked; NULL: as we have now */
 	double patience;        /* seconds to wait for what outlives it; < 0: for ever */
 
 	/* Called once when it has taken a while: what is waited for.  May be NULL. */
@@ -26,7 +29,8 @@ struct child {
 struct child_exit {
 	enum db_exit exit;     /* NOT_STARTED, EXITED or SIGNALED */
 	int code;              /* errno, exit code, signal */
-	double wall_seconds;   /* until the last process that was waited for ended */
+	double wall_seconds;   /* until the last process that was waited for ended; what
+				* outlives the command is looked at all 50 ms */
 	unsigned left_running; /* processes that were given up */
 	int interrupted;       /* the signal that was passed on last; 0: none */
 };

@@ -1,8 +1,7 @@
 /* The library that marks images as read at random in a command's processes.
  *
- * It is told which files are meant through a page of shared memory, which it finds by
- * a path into our own descriptors: nothing has to be made in the file tree, and nothing
- * is left when we are gone.  What it does is in preload/random_reads.c.
+ * It is told which files are meant through shared memory.  What it does is in
+ * preload/random_reads.c.
  */
 #include "fault_preload.h"
 
@@ -15,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/companion.h"
 #include "page_cache.h"
 #include "preload/page_tracking.h"
 #include "preload/random_share.h"
@@ -23,20 +21,6 @@
 enum { PAGE_BYTES = 4096 };
 
 _Static_assert((int)FAULT_PRELOAD_FILES == (int)RANDOM_SHARE_FILES, "one limit");
-
-/* Behind a library that is preloaded already. */
-static char *preload_words(const char *library)
-{
-	const char *old = getenv("LD_PRELOAD");
-	char *words;
-
-	/* A second meter finds the first one's. */
-	if (old && strstr(old, library))
-		return strdup(old);
-	if (asprintf(&words, "%s%s%s", old ? old : "", old && old[0] ? ":" : "", library) < 0)
-		return NULL;
-	return words;
-}
 
 /* Whether a fault on code of the file reads just its page. */
 static bool reads_one_page(int fd, uint32_t pages)
@@ -88,42 +72,22 @@ void fault_preload_try(int fd, uint32_t pages, struct fault_preload_powers *ret_
 enum status fault_preload_open(struct fault_preload *preload, uint64_t pages,
 			       struct diag *diag)
 {
-	static const struct companion library = {"appulse-preload.so", "APPULSE_PRELOAD",
-						 "preload"};
+	static const struct companion companion = {"appulse-preload.so", "APPULSE_PRELOAD",
+						   "preload"};
+	size_t size = sizeof(struct random_share) + pages / 8 + RANDOM_SHARE_FILES;
 	struct fault_preload p = FAULT_PRELOAD_NONE;
-	char *path;
-	void *page;
-	enum status status = companion_find(&library, &path, diag);
+	enum status status = preload_library_open(&companion, size, &p.library, diag);
 
 	if (status != STATUS_OK)
 		return status;
-	p.words = preload_words(path);
-	free(path);
-	if (!p.words)
-		return diag_no_memory(diag);
-	p.size = sizeof(struct random_share) + pages / 8 + RANDOM_SHARE_FILES;
-	p.fd = memfd_create("appulse-random", MFD_CLOEXEC);
-	page = p.fd >= 0 && ftruncate(p.fd, (off_t)p.size) == 0
-		       ? mmap(NULL, p.size, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0)
-		       : MAP_FAILED;
-	if (page == MAP_FAILED) {
-		status = diag_fail_errno(diag, STATUS_IO, errno, "cannot make shared memory");
-		fault_preload_close(&p);
-		return status;
-	}
-	p.share = page;
-	snprintf(p.path, sizeof(p.path), "/proc/%d/fd/%d", (int)getpid(), p.fd);
+	p.share = p.library.share;
 	*preload = p;
 	return STATUS_OK;
 }
 
 void fault_preload_close(struct fault_preload *preload)
 {
-	if (preload->share)
-		munmap(preload->share, preload->size);
-	if (preload->fd >= 0)
-		close(preload->fd);
-	free(preload->words);
+	preload_library_close(&preload->library);
 	*preload = FAULT_PRELOAD_NONE;
 }
 
@@ -135,7 +99,7 @@ enum status fault_preload_set(struct fault_preload *preload,
 	size_t at = sizeof(*share);
 
 	assert(count <= FAULT_PRELOAD_FILES);
-	memset(share, 0, preload->size);
+	memset(share, 0, preload->library.size);
 	for (uint32_t i = 0; i < count; i++) {
 		struct stat st;
 
@@ -146,7 +110,7 @@ enum status fault_preload_set(struct fault_preload *preload,
 		share->files[i].pages = files[i].pages;
 		share->files[i].touched_at = (uint32_t)at;
 		at += files[i].pages / 8 + 1;
-		assert(at <= preload->size);
+		assert(at <= preload->library.size);
 	}
 	share->count = count;
 	share->evict = evict;
@@ -156,16 +120,7 @@ enum status fault_preload_set(struct fault_preload *preload,
 
 void fault_preload_join(const struct fault_preload *preload, struct child *child)
 {
-	enum { MOST = sizeof(child->variables) / sizeof(child->variables[0]) - 1 };
-	unsigned n = 0;
-
-	while (n < MOST && child->variables[n].name)
-		n++;
-	assert(n + 2 <= MOST);
-	child->variables[n].name = "LD_PRELOAD";
-	child->variables[n].value = preload->words;
-	child->variables[n + 1].name = RANDOM_SHARE_VARIABLE;
-	child->variables[n + 1].value = preload->path;
+	preload_library_join(&preload->library, RANDOM_SHARE_VARIABLE, child);
 }
 
 const _Atomic uint32_t *fault_preload_mappings(const struct fault_preload *preload,

@@ -8,16 +8,13 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "child.h"
+#include "preload_library.h"
 
 struct random_share;
 
 struct fault_preload {
-	int fd;                     /* of the shared page, -1: none */
-	struct random_share *share; /* mapped; NULL: none */
-	size_t size;                /* bytes of it */
-	char *words;                /* owned: what LD_PRELOAD becomes */
-	char path[64];              /* of the shared page, for the library */
+	struct preload_library library;
+	struct random_share *share; /* the library's memory */
 };
 
 enum { FAULT_PRELOAD_FILES = 64 };
@@ -40,7 +37,7 @@ enum status fault_preload_open(struct fault_preload *preload, uint64_t pages,
 			       struct diag *diag);
 void fault_preload_close(struct fault_preload *preload);
 
-#define FAULT_PRELOAD_NONE ((struct fault_preload){.fd = -1})
+#define FAULT_PRELOAD_NONE ((struct fault_preload){.library = {.fd = -1}})
 
 /* A file that is meant. */
 struct fault_preload_file {

@@ -1,10 +1,13 @@
-/* Which processes a collector does not wait for.  How it runs commands and passes
- * signals on is in tests/golden/profile.txt. */
+/* Which processes a collector does not wait for, and what a command gets from it.  How it
+ * passes signals on is in tests/golden/profile.txt. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -68,12 +71,86 @@ static void an_exit_becomes_a_status(void **state)
 	assert_non_null(strstr(diag.message, "cannot start 'app'"));
 }
 
+/* What a shell, run with these variables, prints. */
+static void read_output(struct child *child, const char *script, char *ret_text,
+			size_t size, struct child_exit *ret_exit)
+{
+	char *words[] = {"sh", "-c", (char *)script, NULL};
+	int fds[2];
+	ssize_t n;
+
+	assert_int_equal(pipe(fds), 0);
+	child->command = words;
+	child->output_fd = fds[1];
+	child->patience = 1;
+	assert_int_equal(child_run(child, ret_exit, NULL), STATUS_OK);
+	close(fds[1]);
+	n = read(fds[0], ret_text, size - 1);
+	close(fds[0]);
+	assert_true(n >= 0);
+	ret_text[n] = '\0';
+}
+
+/* Its variables stand in for ours, which stay. */
+static void variables_are_the_child_s_alone(void **state)
+{
+	struct child child = {.variables = {{"APPULSE_ONE", "new"}, {"APPULSE_TWO", "2"}}};
+	struct child_exit exit;
+	char text[100];
+
+	(void)state;
+	setenv("APPULSE_ONE", "old", 1);
+	setenv("APPULSE_ONE_MORE", "kept", 1);
+	unsetenv("APPULSE_TWO");
+	read_output(&child, "echo $APPULSE_ONE $APPULSE_ONE_MORE $APPULSE_TWO", text,
+		    sizeof(text), &exit);
+	assert_string_equal(text, "new kept 2\n");
+	assert_string_equal(getenv("APPULSE_ONE"), "old");
+	assert_null(getenv("APPULSE_TWO"));
+}
+
+/* SIGTERM is blocked in us, and not in the command, which it kills. */
+static void the_mask_is_the_child_s(void **state)
+{
+	sigset_t blocked, before;
+	struct child child = {.mask = &before};
+	struct child_exit exit;
+	char text[100];
+
+	(void)state;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	read_output(&child, "kill -TERM $$; echo survived", text, sizeof(text), &exit);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	assert_string_equal(text, "");
+	assert_int_equal(exit.exit, DB_EXIT_SIGNALED);
+	assert_int_equal(exit.code, SIGTERM);
+}
+
+/* A process that outlives the command belongs to its time. */
+static void time_ends_with_the_last_process(void **state)
+{
+	struct child child = {0};
+	struct child_exit exit;
+	char text[100];
+
+	(void)state;
+	read_output(&child, "sleep 0.3 > /dev/null & echo done", text, sizeof(text), &exit);
+	assert_string_equal(text, "done\n");
+	assert_true(exit.wall_seconds >= 0.3);
+	assert_int_equal(exit.left_running, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wine_and_its_services_are_known),
 		cmocka_unit_test(everything_else_is_waited_for),
 		cmocka_unit_test(an_exit_becomes_a_status),
+		cmocka_unit_test(variables_are_the_child_s_alone),
+		cmocka_unit_test(the_mask_is_the_child_s),
+		cmocka_unit_test(time_ends_with_the_last_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
