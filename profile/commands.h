@@ -12,6 +12,7 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 enum status query_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status pages_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status faults_command(struct tool *tool, int argc, char **argv, struct diag *diag);
+enum status compare_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status breakpoints_command(struct tool *tool, int argc, char **argv,
 				struct diag *diag);
 

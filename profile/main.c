@@ -16,6 +16,8 @@ int main(int argc, char **argv)
 		{"pages", "run a command and record the code pages it touches", pages_command},
 		{"faults", "run a command and record the pages that it reads from the disk",
 		 faults_command},
+		{"compare", "run a command with two images and say which is faster",
+		 compare_command},
 		{"breakpoints", "run a command and record its functions by breakpoints",
 		 breakpoints_command},
 	};

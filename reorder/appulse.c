@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 		 optimize_command},
 		{"doctor", "tell what an image is, and what can be done with it",
 		 doctor_command},
-		{"restore", "put back what a killed 'optimize' left swapped",
+		{"restore", "put back images that a killed run left swapped",
 		 restore_command},
 		{"instrument", "appulse-instrument: add first-touch probes", front_command},
 		{"profile", "appulse-profile: record what programs touch", front_command},

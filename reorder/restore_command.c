@@ -1,4 +1,5 @@
-/* appulse restore: puts right what a killed `appulse optimize` left. */
+/* appulse restore: puts right what a killed `appulse optimize` or `appulse-profile compare`
+ * left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,10 @@ enum status restore_command(struct tool *tool, int argc, char **argv, struct dia
 {
 	const struct option_spec options[] = {OPTIONS_COMMON(tool)};
 	const struct command_spec spec = {
-		.description = "Puts back the images that a run of 'appulse optimize' had "
-			       "swapped when it was killed. PLACE is an image or its folder; "
-			       "the whole folder is put right. A later 'appulse optimize' does "
-			       "the same by itself.",
+		.description = "Puts back the images that a run of 'appulse optimize' or "
+			       "'appulse-profile compare' had swapped when it was killed. PLACE "
+			       "is an image or its folder; the whole folder is put right. A "
+			       "later run of either does the same by itself.",
 		.arguments = "PLACE...",
 		.min = 1,
 		.max = ARGUMENTS_ANY,
