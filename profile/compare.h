@@ -65,7 +65,8 @@ struct compare {
 	char *folder, *name; /* owned: where A stands */
 	struct swap_folder swap;
 	struct run_clock clock;
-	struct fault_meter *meter;  /* NULL: hard faults are not counted */
+	struct fault_meter *meter;  /* while hard faults are counted; else NULL */
+	const char *fault_method, *fault_counter; /* how they were; NULL: they were not */
 	char *not_counted;          /* owned: why; NULL: they are, or nobody asked */
 	int null;                   /* where the command's output goes */
 	sigset_t held, before;      /* signals that wait for a good moment; as it was */

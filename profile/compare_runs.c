@@ -216,9 +216,10 @@ enum status compare_count(struct compare *c, struct diag *diag)
 			*diag = why;
 		return status;
 	}
+	c->fault_method = fault_method_name(fault_meter_method(c->meter));
+	c->fault_counter = fault_counter_kind_name(fault_meter_counter(c->meter));
 	tool_note(c->tool, "hard faults of %d cold runs each are counted by '%s', method '%s'",
-		  COUNTED_PAIRS, fault_counter_kind_name(fault_meter_counter(c->meter)),
-		  fault_method_name(fault_meter_method(c->meter)));
+		  COUNTED_PAIRS, c->fault_counter, c->fault_method);
 	progress_step(&c->tool->progress, "counting faults");
 	status = series_init(&c->series[COMPARE_FAULTS], COUNTED_PAIRS, diag);
 	if (status == STATUS_OK)
@@ -228,6 +229,9 @@ enum status compare_count(struct compare *c, struct diag *diag)
 		status = count_run(c, SIDE_A, 0, diag);
 	if (status == STATUS_OK)
 		status = run_pairs(c, COUNTED_PAIRS, count_run, diag);
+	/* Its events would go on in all that this process starts. */
+	fault_meter_close(c->meter);
+	c->meter = NULL;
 	if (status == STATUS_OK)
 		status = series_compare(c, COMPARE_FAULTS, diag);
 	return status == STATUS_OK ? series_compare(c, COMPARE_CODE_PAGES, diag) : status;

@@ -119,11 +119,8 @@ void compare_tell_json(const struct compare *c)
 	result_put_flag(r, r->root, "cold", c->options->cold);
 	result_put_text(r, r->root, "marker", c->options->marker);
 	result_put_count(r, r->root, "command_exit_code", (uint64_t)c->code);
-	result_put_text(r, r->root, "fault_method",
-			c->meter ? fault_method_name(fault_meter_method(c->meter)) : NULL);
-	result_put_text(r, r->root, "fault_counter",
-			c->meter ? fault_counter_kind_name(fault_meter_counter(c->meter))
-				 : NULL);
+	result_put_text(r, r->root, "fault_method", c->fault_method);
+	result_put_text(r, r->root, "fault_counter", c->fault_counter);
 	result_put_text(r, r->root, "faults_not_counted", c->not_counted);
 	result_put_count(r, r->root, "wine_server_starts", c->server_starts);
 	images = result_put_array(r, r->root, "images");

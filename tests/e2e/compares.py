@@ -230,6 +230,19 @@ class Faults(Case):
         self.assertEqual(names, COUNTED if told['fault_method'] else [])
 
 
+    def test_timed_runs_are_not_watched(self):
+        """Perf events of the counted runs would cost time in the timed ones."""
+        program = ['sh', '-c', f'ls -l /proc/$PPID/fd >> log; echo >> log; wine {EXE} walk 20']
+        got = self.run_words(self.command(options=[], program=program))
+        self.assertEqual(got.returncode, 0, got.stderr)
+        listings = (self.folder / 'log').read_text().split('\n\n')[:-1]
+        watched = ['perf_event' in listing for listing in listings]
+        timed = 2 * RUNS + 2
+        self.assertEqual(watched[-timed:], [False] * timed)
+        if json.loads(got.stdout)['fault_counter'] == 'perf':
+            self.assertEqual(watched[:-timed], [True] * (2 * RUNS + 1))
+
+
 class Preloading(Case):
     def test_a_program_that_reads_all(self):
         _, told = self.ok('read', 20)
