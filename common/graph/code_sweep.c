@@ -335,12 +335,17 @@ static bool lands(const struct discovery *d, const struct hole *hole, struct rva
 /* Whether the hole decodes whole, up to its end or to padding that reaches it,
  * and nothing reads it.  Control must not run from its end into something else than
  * code; at the end of a function table entry stands perhaps a call that never
- * returns.  An island's branches must land on instructions. */
+ * returns.  An island's branches must land on instructions.
+ *
+ * Behind a call that never returns stands int3, and behind nothing else that control
+ * runs on from.  What follows int3 does not count: when that moves away the hole must be
+ * the same as before. */
 static bool is_code(const struct discovery *d, const struct hole *hole, bool island)
 {
 	const uint8_t *map = hole->range->map;
 	uint32_t at = hole->begin;
 	bool open = true; /* whether control can run on from the last instruction */
+	bool call = false, stopped = false; /* whether that is a call, and int3 follows */
 
 	while (at < hole->end) {
 		struct rva here = rva_add(hole->range->begin, at);
@@ -354,12 +359,17 @@ static bool is_code(const struct discovery *d, const struct hole *hole, bool isl
 		if (island && insn.field == FIELD_BRANCH &&
 		    !lands(d, hole, target_of(&insn, here)))
 			return false;
-		if (!insn.padding)
+		if (insn.padding) {
+			stopped |= insn.flow == FLOW_STOP;
+		} else {
 			open = goes_on(&insn);
+			call = insn.flow == FLOW_CALL || insn.flow == FLOW_CALL_INDIRECT;
+			stopped = false;
+		}
 		at += insn.length;
 	}
-	if (!open)
-		return true;
+	if (!open || stopped)
+		return !open || call;
 	if (hole->end == hole->range->size)
 		return !island;
 	return (map[hole->end] & CODE_STATE) == CODE_START ||

@@ -145,6 +145,40 @@ static void test_islands_in_doubt(void **unused)
 	built_graph_release(&t);
 }
 
+/* A function, or bytes that are no instructions and that somebody exports. */
+static void put_what_follows(struct built_graph *t, bool bytes)
+{
+	if (bytes)
+		built_graph_export(t, CODE(t, "\x06\x07"));
+	else
+		built_graph_row(t, CODE(t, "\xc3"), 1);
+}
+
+/* mov eax, 1, or a call of f, with int3 behind: whether it is code does not depend on what
+ * follows. */
+static void test_int3_behind_what_runs_on(void **unused)
+{
+	struct built_graph t;
+	struct rva f, loads, calls;
+
+	(void)unused;
+	for (int bytes = 0; bytes < 2; bytes++) {
+		built_graph_init(&t);
+		f = CODE(&t, "\xc3");
+		built_graph_row(&t, f, 1);
+		loads = CODE(&t, "\xb8\x01\0\0\0");
+		put_what_follows(&t, bytes);
+		built_graph_row(&t, CODE(&t, "\xc3"), 1);
+		calls = CODE(&t, "\xe8\0\0\0\0");
+		built_graph_point(&t, rva_add(calls, 1), f);
+		put_what_follows(&t, bytes);
+		built_graph_discover(&t);
+		assert_int_equal(kind_of(&t, loads), FUNCTION_BYTES);
+		assert_int_equal(kind_of(&t, calls), FUNCTION_ISLAND);
+		built_graph_release(&t);
+	}
+}
+
 static void test_island_that_is_read(void **unused)
 {
 	struct built_graph t;
@@ -480,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_all_kinds),
 		cmocka_unit_test(test_reference_fields),
 		cmocka_unit_test(test_islands_in_doubt),
+		cmocka_unit_test(test_int3_behind_what_runs_on),
 		cmocka_unit_test(test_island_that_is_read),
 		cmocka_unit_test(test_island_with_a_pointer),
 		cmocka_unit_test(test_jumps_that_look_like_a_table),
