@@ -15,9 +15,9 @@
 struct findings {
 	VEC(struct branch) entries;     /* of tables */
 	VEC(struct code_extent) tables; /* in the text */
-	VEC(struct rva) hints;
-	struct code_extent hinted; /* where the hints were collected */
-	struct code_extent known;  /* whose `unknown` and `reads` are true of it */
+	VEC(struct rva) hints;          /* ascending */
+	bool hinted;                    /* they were collected */
+	struct code_extent known;       /* whose `unknown` and `reads` are true of it */
 	bool unknown, reads;
 };
 
@@ -56,33 +56,34 @@ static bool has_unknown(const struct discovery *d, struct code_extent extent)
 }
 
 /* Collects what lea seems to take the address of in code that is not reached yet.  The
- * label that ends a table may stand in code that only this table leads to, or another;
- * read too far, the table leads into the midst of instructions and tables.  Bytes may
- * be misread here: a table that ends too early will be found too short, and pins. */
+ * label that ends a table may stand in code that only this table leads to, or another,
+ * also in another function; read too far, the table leads into the midst of instructions
+ * and tables.  Bytes may be misread here: a table that ends too early will be found too
+ * short, and pins. */
 static void collect_hints(struct jump_solver *s, struct findings *found)
 {
-	const struct code_range *range = discovery_range(s->d, s->extent.begin);
-	uint32_t at = s->extent.begin.v - range->begin.v, end = at + s->extent.size;
+	const struct graph *graph = s->d->graph;
 
-	if (found->hinted.begin.v != s->extent.begin.v) {
-		found->hinted = s->extent;
-		found->hints.len = 0;
-		while (at < end) {
+	for (uint32_t i = 0; i < graph->range_count && !found->hinted; i++) {
+		const struct code_range *range = &graph->ranges[i];
+		uint32_t at = code_map_next_unknown(range->map, 0, range->size);
+
+		while (at < range->size) {
 			struct insn insn;
 
-			if ((range->map[at] & CODE_STATE) != CODE_UNKNOWN ||
-			    !insn_decode(range->bytes + at, end - at, &insn)) {
-				at++;
-				continue;
-			}
+			if (!insn_decode(range->bytes + at, range->size - at, &insn))
+				insn = (struct insn){.length = 1};
 			at += insn.length;
 			if (insn.field == FIELD_ADDRESS &&
 			    !vec_push(&found->hints,
 				      rva_add(range->begin, at + (uint32_t)insn.relative)))
 				s->d->out_of_memory = true;
+			at = code_map_next_unknown(range->map, at, range->size);
 		}
-		rvas_sort(found->hints.data, found->hints.len);
 	}
+	if (!found->hinted)
+		rvas_sort(found->hints.data, found->hints.len);
+	found->hinted = true;
 	s->hints = found->hints.data;
 	s->hint_count = found->hints.len;
 }

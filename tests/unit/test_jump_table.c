@@ -718,6 +718,64 @@ static void test_label_behind_the_table(void **unused)
 	built_graph_release(&t);
 }
 
+enum { FIRST_COUNT = 10, NOP_INSIDE = 38 };
+
+/* mov rax, x: two words that look like a table of RVAs, so that what lies between known
+ * code is not taken for code by itself */
+#define LIKE_A_TABLE "\x48\xb8\0\0\0\0\0\0\0\0"
+
+/* A function with a table of FIRST_COUNT entries without a bound, and a nop in its midst.
+ * Its first case calls a leaf that nothing else leads to.  The leaf's table stands behind
+ * the function's; relative to that one its first entry leads into the nop. */
+static struct rva put_neighbours(struct built_graph *t, const char *leaf, size_t size,
+				 uint32_t leaf_field)
+{
+	struct rva f, g, first, second;
+
+	f = CODE(t, READ LIKE_A_TABLE     /* 18: case 0 */
+		 "\xe8\x0f\0\0\0\xc3"     /* 28: call 48; ret */
+		 "\x0f\x1f\x84\0\0\0\0\0" /* 34: nop */
+		 "\x31\xc0\xc3");         /* 42: case 1 */
+	built_graph_row(t, f, 45);
+	built_graph_export(t, f);
+	g = built_graph_code(t, leaf, size);
+	assert_int_equal(g.v, f.v + 48);
+	for (uint32_t i = 0; i < 2; i++) {
+		store_u32(image_builder_at(&t->b, rva_add(f, 20 + 4 * i)), f.v + 2);
+		store_u32(image_builder_at(&t->b, rva_add(g, 4 + 4 * i)), f.v + 2);
+	}
+	first = image_builder_section(&t->b, ".rdata", BUILT_CONST);
+	for (uint32_t i = 0; i < FIRST_COUNT; i++)
+		built_graph_entry(t, rva_add(f, i % 2 ? 42 : 18), first);
+	second = image_builder_here(&t->b);
+	built_graph_entry(t, rva_add(f, NOP_INSIDE + 4 * FIRST_COUNT), second);
+	image_builder_u32(&t->b, 0);
+	built_graph_point(t, rva_add(f, LEA_FIELD), first);
+	built_graph_point(t, rva_add(g, leaf_field), second);
+	built_graph_discover(t);
+	assert_int_equal(t->graph.jump_tables.len, 2);
+	assert_int_equal(t->graph.jump_tables.data[0].count, FIRST_COUNT);
+	return f;
+}
+
+/* The label that ends the first table stands in another function's code, which only this
+ * table leads to (observed: rustc): read too far meanwhile, it made an instruction of a
+ * nop's midst, and the verifier did not find that in the relinked image. */
+static void test_label_in_another_function(void **unused)
+{
+	static const char leaf[] = "\x31\xc0" LIKE_A_TABLE READ "\xc3";
+	struct built_graph t;
+	struct rva f;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = put_neighbours(&t, leaf, sizeof(leaf) - 1, 12 + LEA_FIELD);
+	assert_int_equal(PINS(&t, f), 0);
+	assert_int_equal(graph_code_state(&t.graph, rva_add(f, NOP_INSIDE)) & CODE_STATE,
+			 CODE_PADDING);
+	built_graph_release(&t);
+}
+
 /* A case right behind a comparison: who comes from the table has not been compared.
  * Only a pointer leads to the code, so no exploring has made a label of the case. */
 static void test_case_behind_a_bound(void **unused)
@@ -882,6 +940,7 @@ int main(void)
 		cmocka_unit_test(test_case_at_the_end),
 		cmocka_unit_test(test_case_that_is_a_nop),
 		cmocka_unit_test(test_label_behind_the_table),
+		cmocka_unit_test(test_label_in_another_function),
 		cmocka_unit_test(test_case_behind_a_bound),
 		cmocka_unit_test(test_entry_to_no_code),
 		cmocka_unit_test(test_unbounded_ends_oddly),
