@@ -33,7 +33,8 @@
  * contradicts itself, and so does one that a label ends which stands in its midst as it
  * seems.  Then, and when a jump's value is no sum of entry and base, it is not
  * understood: it may lead anywhere in its function, in the function's other parts, and to
- * what nothing else leads to (function_family.h); all that is pinned.
+ * what nothing else leads to (function_family.h); all that is pinned.  So is a function in
+ * which exploring has decoded what no table leads to in the end.
  *
  * Rejected: looking for instruction patterns before the jump (bases are hoisted
  * out of loops and cold parts, bounds are spilled); following all registers forwards
@@ -62,6 +63,7 @@ struct proof {
 	struct function_families families;
 	VEC(struct open_table) open;
 	VEC(struct branch) entries;     /* of all tables that were understood */
+	VEC(struct rva) led_to;         /* what the tables that are recorded lead to */
 	VEC(struct code_extent) tables; /* in the text, that were understood */
 };
 
@@ -152,9 +154,13 @@ static void add_table(struct proof *proof, const struct computed_jump *jump)
 		doubt_jump(proof, jump, true);
 		return;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		if (solver_read_entry(s, &jump->target, i, &to) == TABLE_ENTRY_LEADS)
-			add_entry(proof, jump, rva_add(table.table, 4 * i), to, is_open);
+	for (uint32_t i = 0; i < count; i++) {
+		if (solver_read_entry(s, &jump->target, i, &to) != TABLE_ENTRY_LEADS)
+			continue;
+		add_entry(proof, jump, rva_add(table.table, 4 * i), to, is_open);
+		if (!vec_push(&proof->led_to, to))
+			s->d->out_of_memory = true;
+	}
 	if (is_open &&
 	    solver_read_entry(s, &jump->target, count, &to) == TABLE_ENTRY_LEADS &&
 	    !vec_push(&proof->open, open))
@@ -421,6 +427,35 @@ static void doubt_open_tables(struct proof *proof)
 	free(starts);
 }
 
+/* Whether something leads to `at` that is no table. */
+static bool is_code_anyway(struct control_flow *flow, struct rva at)
+{
+	const uint8_t *state = discovery_state(flow->d, at);
+	struct rva before;
+
+	return !state || (*state & (CODE_ENTERED | CODE_FUNCTION)) ||
+	       control_flow_branches(flow, 0, at).count > 0 ||
+	       control_flow_branches(flow, 1, at).count > 0 ||
+	       control_flow_before(flow, at, &before);
+}
+
+/* What was taken for an entry while code was being found, and is none of a table: it was
+ * read too far before a label was known.  What was decoded there may be no code. */
+static void doubt_stray_entries(struct proof *proof)
+{
+	struct discovery *d = proof->solver.d;
+
+	rvas_sort(proof->led_to.data, proof->led_to.len);
+	for (uint32_t i = 0; i < d->table_branches.len; i++) {
+		struct rva to = d->table_branches.data[i].to;
+		uint32_t at = rvas_first_from(proof->led_to.data, proof->led_to.len, to);
+
+		if ((at == proof->led_to.len || proof->led_to.data[at].v != to.v) &&
+		    !is_code_anyway(&proof->solver.flow, to))
+			discovery_doubt(d, to, PIN_TABLE_CONFLICT);
+	}
+}
+
 /* Displacements that are RVAs of places in the code, since a register holds the image's
  * own address: MSVC's way to its jump tables. */
 static void add_displaced(struct proof *proof)
@@ -457,6 +492,7 @@ void jump_tables_prove(struct discovery *d)
 		settle_marks(&proof);
 		name_table_functions(&proof);
 		doubt_open_tables(&proof);
+		doubt_stray_entries(&proof);
 		function_families_doubt(&proof.families, d);
 		jump_solver_release(&proof.solver);
 	} else {
@@ -465,5 +501,6 @@ void jump_tables_prove(struct discovery *d)
 	function_families_release(&proof.families);
 	vec_release(&proof.open);
 	vec_release(&proof.entries);
+	vec_release(&proof.led_to);
 	vec_release(&proof.tables);
 }

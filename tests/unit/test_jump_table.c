@@ -718,7 +718,7 @@ static void test_label_behind_the_table(void **unused)
 	built_graph_release(&t);
 }
 
-enum { FIRST_COUNT = 10, NOP_INSIDE = 38 };
+enum { FIRST_COUNT = 10 };
 
 /* mov rax, x: two words that look like a table of RVAs, so that what lies between known
  * code is not taken for code by itself */
@@ -728,7 +728,7 @@ enum { FIRST_COUNT = 10, NOP_INSIDE = 38 };
  * Its first case calls a leaf that nothing else leads to.  The leaf's table stands behind
  * the function's; relative to that one its first entry leads into the nop. */
 static struct rva put_neighbours(struct built_graph *t, const char *leaf, size_t size,
-				 uint32_t leaf_field)
+				 uint32_t leaf_read)
 {
 	struct rva f, g, first, second;
 
@@ -748,10 +748,10 @@ static struct rva put_neighbours(struct built_graph *t, const char *leaf, size_t
 	for (uint32_t i = 0; i < FIRST_COUNT; i++)
 		built_graph_entry(t, rva_add(f, i % 2 ? 42 : 18), first);
 	second = image_builder_here(&t->b);
-	built_graph_entry(t, rva_add(f, NOP_INSIDE + 4 * FIRST_COUNT), second);
+	built_graph_entry(t, rva_add(g, leaf_read + READ_SIZE), second);
 	image_builder_u32(&t->b, 0);
 	built_graph_point(t, rva_add(f, LEA_FIELD), first);
-	built_graph_point(t, rva_add(g, leaf_field), second);
+	built_graph_point(t, rva_add(g, leaf_read + LEA_FIELD), second);
 	built_graph_discover(t);
 	assert_int_equal(t->graph.jump_tables.len, 2);
 	assert_int_equal(t->graph.jump_tables.data[0].count, FIRST_COUNT);
@@ -769,10 +769,25 @@ static void test_label_in_another_function(void **unused)
 
 	(void)unused;
 	built_graph_init(&t);
-	f = put_neighbours(&t, leaf, sizeof(leaf) - 1, 12 + LEA_FIELD);
+	f = put_neighbours(&t, leaf, sizeof(leaf) - 1, 12);
 	assert_int_equal(PINS(&t, f), 0);
-	assert_int_equal(graph_code_state(&t.graph, rva_add(f, NOP_INSIDE)) & CODE_STATE,
+	assert_int_equal(graph_code_state(&t.graph, rva_add(f, 38)) & CODE_STATE,
 			 CODE_PADDING);
+	built_graph_release(&t);
+}
+
+/* The same with a label that is not seen before control comes there: jmp over a byte that
+ * begins another instruction.  What was made of the nop is no code. */
+static void test_table_that_was_read_too_far(void **unused)
+{
+	static const char leaf[] = "\xeb\x0c" LIKE_A_TABLE "\x90\xe8" READ "\xc3";
+	struct built_graph t;
+	struct rva f;
+
+	(void)unused;
+	built_graph_init(&t);
+	f = put_neighbours(&t, leaf, sizeof(leaf) - 1, 14);
+	assert_true(PINS(&t, f) & PIN(TABLE_CONFLICT));
 	built_graph_release(&t);
 }
 
@@ -941,6 +956,7 @@ int main(void)
 		cmocka_unit_test(test_case_that_is_a_nop),
 		cmocka_unit_test(test_label_behind_the_table),
 		cmocka_unit_test(test_label_in_another_function),
+		cmocka_unit_test(test_table_that_was_read_too_far),
 		cmocka_unit_test(test_case_behind_a_bound),
 		cmocka_unit_test(test_entry_to_no_code),
 		cmocka_unit_test(test_unbounded_ends_oddly),
