@@ -124,6 +124,7 @@ static void explore(struct jump_solver *s, struct computed_jump *jump, bool unbo
 		    bool more_code, struct findings *found)
 {
 	struct discovery *d = s->d;
+	bool bounded;
 
 	if (jump->outcome == JUMP_POINTER || jump->entered)
 		return;
@@ -140,11 +141,13 @@ static void explore(struct jump_solver *s, struct computed_jump *jump, bool unbo
 		return;
 	if (jump->outcome != JUMP_TABLE && (jump->outcome == JUMP_UNTRIED || more_code))
 		jump_solver_solve(s, jump);
-	if (jump->outcome != JUMP_TABLE ||
-	    (!unbounded && (jump->bound.count == 0 || jump->bound.wide)))
+	if (jump->outcome != JUMP_TABLE)
 		return;
 	s->hint_count = 0;
-	if (jump->bound.count == 0 || jump->bound.wide)
+	bounded = solver_table_is_bounded(s, jump);
+	if (!bounded && !unbounded)
+		return;
+	if (!bounded)
 		collect_hints(s, found);
 	add_table(s, jump, found);
 }

@@ -185,9 +185,20 @@ static uint32_t open_count(const struct jump_solver *s, const struct value *targ
 	return count;
 }
 
+/* Whether comparisons tell how long a table is that may have `limit` entries. */
+static bool is_bounded(const struct computed_jump *jump, uint32_t limit)
+{
+	return jump->bound.count && !jump->bound.wide && jump->bound.count <= limit;
+}
+
+bool solver_table_is_bounded(const struct jump_solver *s, const struct computed_jump *jump)
+{
+	return is_bounded(jump, table_limit(s, jump->target.table));
+}
+
 bool solver_table_is_open(const struct computed_jump *jump, uint32_t count)
 {
-	return jump->bound.count == 0 || (jump->bound.wide && count < jump->bound.count);
+	return jump->bound.count == 0 || count < jump->bound.count;
 }
 
 static bool spend(struct discovery *d, uint32_t steps)
@@ -207,14 +218,17 @@ uint32_t solver_table_count(const struct jump_solver *s, const struct computed_j
 	uint32_t bound = jump->bound.count;
 	struct rva to;
 
-	if (bound == 0 || jump->bound.wide) {
-		if (bound && bound < limit)
-			limit = bound;
-		count = open_count(s, target, limit);
-	} else if (bound <= limit) {
+	if (is_bounded(jump, limit)) {
 		while (count < bound && solver_read_entry(s, target, count, &to))
 			count++;
 		if (count < bound)
+			count = 0;
+	} else {
+		if (bound && bound < limit)
+			limit = bound;
+		count = open_count(s, target, limit);
+		/* A label before the bound must be where the entries end. */
+		if (bound && !jump->bound.wide && count < limit)
 			count = 0;
 	}
 	return spend(s->d, 1 + count / 4) ? count : 0;

@@ -61,6 +61,10 @@ bool solver_holds(const struct jump_solver *s, struct rva rva);
  * read yet. */
 uint32_t solver_table_count(const struct jump_solver *s, const struct computed_jump *jump);
 
+/* Whether comparisons tell how long the jump's table is.  A label before their bound tells
+ * that they were made for something else. */
+bool solver_table_is_bounded(const struct jump_solver *s, const struct computed_jump *jump);
+
 /* Whether only a label or the first word that is no entry ends a table of so many
  * entries. */
 bool solver_table_is_open(const struct computed_jump *jump, uint32_t count);

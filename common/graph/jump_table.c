@@ -29,7 +29,7 @@
  * First nothing is held against labels that nothing leads to; at the end, when no table
  * does, somebody unknown may, and nothing is known there.
  *
- * A table whose bound reaches over a label, or with an entry that is no instruction,
+ * A table with an entry before its bound or the next label that is no instruction
  * contradicts itself, and so does one that a label ends which stands in its midst as it
  * seems.  Then, and when a jump's value is no sum of entry and base, it is not
  * understood: it may lead anywhere in its function, in the function's other parts, and to

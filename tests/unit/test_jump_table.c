@@ -213,6 +213,42 @@ static void test_bound_over_label(void **unused)
 	built_graph_release(&t);
 }
 
+/* Compared for another switch before, with more cases: the table ends where the next one
+ * begins (observed: rustc, `x < 254` around a table of 60).  All up to there must be
+ * entries. */
+static void test_bound_over_another_table(void **unused)
+{
+	struct built_graph t;
+	struct reader_function f, g;
+	struct rva first, second;
+
+	(void)unused;
+	for (int odd = 0; odd < 2; odd++) {
+		built_graph_init(&t);
+		f = put_reader(&t, true);
+		g = put_reader(&t, false);
+		first = image_builder_section(&t.b, ".rdata", BUILT_CONST);
+		put_entries(&t, &f, first, 2);
+		built_graph_entry(&t, rva_add(f.cases, odd ? 2 : 4), first);
+		second = image_builder_here(&t.b);
+		put_entries(&t, &g, second, 4);
+		image_builder_u32(&t.b, 0);
+		built_graph_point(&t, f.field, first);
+		built_graph_point(&t, g.field, second);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g.begin), 0);
+		assert_int_equal(t.graph.jump_tables.len, odd ? 1 : 2);
+		if (odd) {
+			assert_true(PINS(&t, f.begin) & PIN(TABLE_CONFLICT));
+		} else {
+			assert_int_equal(PINS(&t, f.begin), 0);
+			assert_int_equal(t.graph.jump_tables.data[0].count, 3);
+			assert_int_equal(LEADS(&t, rva_add(first, 8)), f.cases.v + 4);
+		}
+		built_graph_release(&t);
+	}
+}
+
 static void test_entry_in_the_midst_of_an_instruction(void **unused)
 {
 	struct built_graph t;
@@ -935,6 +971,7 @@ int main(void)
 		cmocka_unit_test(test_unbounded_up_to_relocation),
 		cmocka_unit_test(test_label_in_the_midst),
 		cmocka_unit_test(test_bound_over_label),
+		cmocka_unit_test(test_bound_over_another_table),
 		cmocka_unit_test(test_entry_in_the_midst_of_an_instruction),
 		cmocka_unit_test(test_writable_table),
 		cmocka_unit_test(test_table_in_the_text),
