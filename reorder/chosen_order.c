@@ -34,20 +34,40 @@ static enum status count_touched(const struct graph *graph, const struct db_prof
 	return STATUS_OK;
 }
 
-enum status order_of_runs(const struct graph *graph, const struct db_profile *recorded,
-			  struct order *ret_order, struct diag *diag)
+/* What the orders need of the runs; the array is the caller's to free.  NULL: no memory. */
+static struct profile_run *weighed_runs(const struct db_profile *recorded)
 {
 	struct profile_run *runs = calloc((size_t)recorded->count + 1, sizeof(*runs));
-	struct profile profile = {.runs = runs, .run_count = recorded->count};
-	enum status status;
 
-	if (!runs)
-		return diag_no_memory(diag);
-	for (uint32_t i = 0; i < recorded->count; i++)
+	for (uint32_t i = 0; runs && i < recorded->count; i++)
 		runs[i] = (struct profile_run){.weight = db_profile_weight(recorded, i),
 					       .touched = recorded->runs[i].rvas,
 					       .count = recorded->runs[i].count};
-	status = order_first_touch(graph, &profile, ret_order, diag);
+	return runs;
+}
+
+enum status order_of_runs(const struct graph *graph, const struct db_profile *recorded,
+			  struct order *ret_order, struct diag *diag)
+{
+	struct profile_run *runs = weighed_runs(recorded);
+	const struct profile profile = {.runs = runs, .run_count = recorded->count};
+	enum status status = runs ? order_first_touch(graph, &profile, ret_order, diag)
+				  : diag_no_memory(diag);
+
+	free(runs);
+	return status;
+}
+
+enum status function_order_of_runs(const struct graph *graph,
+				   const struct db_profile *recorded,
+				   struct function_order *ret_order, struct diag *diag)
+{
+	struct profile_run *runs = weighed_runs(recorded);
+	const struct profile profile = {.runs = runs, .run_count = recorded->count};
+	enum status status =
+		runs ? function_order_first_touch(graph, &profile, ret_order, diag)
+		     : diag_no_memory(diag);
+
 	free(runs);
 	return status;
 }

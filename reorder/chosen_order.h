@@ -43,8 +43,12 @@ enum status chosen_order_make(const struct graph *graph, const struct sha256 *ha
 			      const struct order_request *request, struct order *ret_order,
 			      struct order_summary *ret_summary, struct diag *diag);
 
-/* The order first-touch of these runs; statuses of order_first_touch. */
+/* The order first-touch of these runs, of blocks and of functions; statuses of
+ * order_first_touch. */
 enum status order_of_runs(const struct graph *graph, const struct db_profile *recorded,
 			  struct order *ret_order, struct diag *diag);
+enum status function_order_of_runs(const struct graph *graph,
+				   const struct db_profile *recorded,
+				   struct function_order *ret_order, struct diag *diag);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "cli/tool.h"
 
+enum status order_file_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status prefetch_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status reorder_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status simulate_command(struct tool *tool, int argc, char **argv, struct diag *diag);

@@ -14,6 +14,8 @@ int main(int argc, char **argv)
 		{"simulate", "predict the page faults of orders and relinks", simulate_command},
 		{"prefetch-plan", "write which pages a start-up needs, for its loader",
 		 prefetch_command},
+		{"order-file", "write the order of recorded runs for a linker",
+		 order_file_command},
 		{"translate", "turn old RVAs into new ones, and back", translate_command},
 	};
 	const struct decode_version zydis = decode_version();

@@ -167,10 +167,9 @@ static uint32_t count_distinct(rva_list *list)
 	return count;
 }
 
-/* The touched functions by their sums: fills `ret_functions`, which has room for
- * all functions of the graph, and returns how many there are. */
-static uint32_t rank_functions(struct touch_sum *sums, uint32_t count,
-			       uint32_t *ret_functions)
+/* The touched functions by their sums. */
+static bool rank_functions(struct touch_sum *sums, uint32_t count,
+			   struct function_order *order)
 {
 	uint32_t touched = 0;
 
@@ -180,37 +179,57 @@ static uint32_t rank_functions(struct touch_sum *sums, uint32_t count,
 		sums[touched] = sums[id];
 		sums[touched++].function = id;
 	}
-	qsort(sums, touched, sizeof(*sums), compare_sums);
+	if (touched)
+		qsort(sums, touched, sizeof(*sums), compare_sums);
 	for (uint32_t i = 0; i < touched; i++)
-		ret_functions[i] = sums[i].function;
-	return touched;
+		if (!vec_push(&order->functions, sums[i].function))
+			return false;
+	return true;
 }
 
-enum status order_first_touch(const struct graph *graph, const struct profile *profile,
-			      struct order *ret_order, struct diag *diag)
+enum status function_order_first_touch(const struct graph *graph,
+				       const struct profile *profile,
+				       struct function_order *ret_order, struct diag *diag)
 {
-	uint32_t count = graph->functions.len;
-	struct touch_sum *sums = calloc(count + 1u, sizeof(*sums));
-	uint32_t *functions = calloc(count + 1u, sizeof(*functions));
+	struct touch_sum *sums = calloc(graph->functions.len + 1u, sizeof(*sums));
 	double heaviest = heaviest_weight(profile);
+	struct function_order order = {0};
 	rva_list strangers = {0};
-	bool complete = sums && functions;
-	enum status status;
+	bool complete = sums != NULL;
 
 	for (uint32_t i = 0; complete && i < profile->run_count; i++)
 		complete = add_run(graph, &profile->runs[i],
 				   scaled_weight(profile->runs[i].weight, heaviest), sums,
 				   &strangers);
-	if (complete) {
-		count = rank_functions(sums, count, functions);
-		status = order_of_functions(graph, functions, count, ret_order, diag);
-	} else {
-		status = diag_no_memory(diag);
-	}
-	if (status == STATUS_OK)
-		ret_order->unmatched = count_distinct(&strangers);
+	complete = complete && rank_functions(sums, graph->functions.len, &order);
+	order.unmatched = count_distinct(&strangers);
 	vec_release(&strangers);
-	free(functions);
 	free(sums);
+	if (complete)
+		*ret_order = order;
+	else
+		function_order_release(&order);
+	return complete ? STATUS_OK : diag_no_memory(diag);
+}
+
+void function_order_release(struct function_order *order)
+{
+	vec_release(&order->functions);
+	memset(order, 0, sizeof(*order));
+}
+
+enum status order_first_touch(const struct graph *graph, const struct profile *profile,
+			      struct order *ret_order, struct diag *diag)
+{
+	struct function_order touched;
+	enum status status = function_order_first_touch(graph, profile, &touched, diag);
+
+	if (status != STATUS_OK)
+		return status;
+	status = order_of_functions(graph, touched.functions.data, touched.functions.len,
+				    ret_order, diag);
+	if (status == STATUS_OK)
+		ret_order->unmatched = touched.unmatched;
+	function_order_release(&touched);
 	return status;
 }

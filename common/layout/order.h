@@ -25,8 +25,20 @@ enum status order_original(const struct graph *graph, struct order *ret_order, s
 enum status order_random(const struct graph *graph, uint64_t seed, struct order *ret_order,
 			 struct diag *diag);
 
-/* Touched blocks by their first touch; docs/orders.md says how runs are weighed.
- * Stable; ties by address. */
+/* Functions in the wanted sequence, as a linker takes them, which moves functions. */
+struct function_order {
+	VEC(uint32_t) functions; /* ids; no duplicates */
+	uint32_t unmatched;      /* as of struct order */
+};
+
+/* Touched functions by their first touch; docs/orders.md says how runs are weighed.
+ * Stable; ties by address.  NO_MEMORY; on failure nothing is owned. */
+enum status function_order_first_touch(const struct graph *graph,
+				       const struct profile *profile,
+				       struct function_order *ret_order, struct diag *diag);
+void function_order_release(struct function_order *order);
+
+/* The blocks of these functions. */
 enum status order_first_touch(const struct graph *graph, const struct profile *profile,
 			      struct order *ret_order, struct diag *diag);
 
