@@ -8,8 +8,7 @@
 #include "base/rva_list.h"
 
 enum {
-	TABLE_LIMIT = 65536, /* entries; none met comes near */
-	PLAIN_REACH = 12,    /* instructions from a tail call back to its load */
+	PLAIN_REACH = 12, /* instructions from a tail call back to its load */
 };
 
 bool jump_solver_is_spent(const struct discovery *d)

@@ -9,6 +9,8 @@
 #include "graph/function_family.h"
 #include "graph/value_query.h"
 
+enum { TABLE_LIMIT = 65536 /* entries; none met comes near */ };
+
 /* The code in which a jump stands: a function's, or while functions are not known what
  * lies from one start to the next, with the chained rows behind a row of the function
  * table. */

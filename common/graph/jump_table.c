@@ -52,16 +52,18 @@
 
 enum { PROVE_ROUNDS = 64 /* in which tables show new ways; none met needs three */ };
 
-/* A table that a label ends though another entry seems to follow: the label must be
- * another table's. */
-struct open_table {
-	struct rva jump, end;
+/* What looks like an entry behind the end of a table.  At its end another table must
+ * begin; further on, as far as a comparison says that the table reaches, the word must be
+ * in another one. */
+struct entry_behind {
+	struct rva jump, site;
+	bool first; /* at the table's end */
 };
 
 struct proof {
 	struct jump_solver solver;
 	struct function_families families;
-	VEC(struct open_table) open;
+	VEC(struct entry_behind) behind;
 	VEC(struct branch) entries;     /* of all tables that were understood */
 	VEC(struct rva) led_to;         /* what the tables that are recorded lead to */
 	VEC(struct code_extent) tables; /* in the text, that were understood */
@@ -138,6 +140,26 @@ static void doubt_jump(struct proof *proof, const struct computed_jump *jump, bo
 	proof->families.members[graph_function_at(d->graph, jump->at)].unsolved = true;
 }
 
+/* Behind a table that ends before its bound, or without one. */
+static void add_entries_behind(struct proof *proof, const struct computed_jump *jump,
+			       uint32_t count)
+{
+	struct jump_solver *s = &proof->solver;
+	uint32_t until = count + 1;
+	struct rva to;
+
+	if (!jump->bound.wide && jump->bound.count > until)
+		until = jump->bound.count < TABLE_LIMIT ? jump->bound.count : TABLE_LIMIT;
+	for (uint32_t i = count; i < until; i++) {
+		struct entry_behind entry = {jump->at, rva_add(jump->target.table, 4 * i),
+					     i == count};
+
+		if (solver_read_entry(s, &jump->target, i, &to) == TABLE_ENTRY_LEADS &&
+		    !vec_push(&proof->behind, entry))
+			s->d->out_of_memory = true;
+	}
+}
+
 static void add_table(struct proof *proof, const struct computed_jump *jump)
 {
 	struct jump_solver *s = &proof->solver;
@@ -147,7 +169,6 @@ static void add_table(struct proof *proof, const struct computed_jump *jump)
 				   .base = jump->target.base,
 				   .jump = jump->at,
 				   .count = count};
-	struct open_table open = {jump->at, rva_add(table.table, 4 * count)};
 	struct rva to;
 
 	if (count == 0) {
@@ -161,10 +182,8 @@ static void add_table(struct proof *proof, const struct computed_jump *jump)
 		if (!vec_push(&proof->led_to, to))
 			s->d->out_of_memory = true;
 	}
-	if (is_open &&
-	    solver_read_entry(s, &jump->target, count, &to) == TABLE_ENTRY_LEADS &&
-	    !vec_push(&proof->open, open))
-		s->d->out_of_memory = true;
+	if (is_open)
+		add_entries_behind(proof, jump, count);
 	if (!vec_push(&s->d->graph->jump_tables, table))
 		s->d->out_of_memory = true;
 	add_text_table(proof, jump->at, table.table, 4 * count);
@@ -402,29 +421,67 @@ static void name_table_functions(const struct proof *proof)
 	}
 }
 
+/* All tables, ascending; none ends before one ahead of it, so that the last that begins at
+ * or before a word tells whether the word is in one.  On the heap; NULL: no memory. */
+static struct code_extent *sorted_tables(const struct graph *graph)
+{
+	uint32_t count = graph->jump_tables.len;
+	struct code_extent *tables = malloc(((size_t)count + 1) * sizeof(*tables));
+
+	if (!tables)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++)
+		tables[i] = (struct code_extent){graph->jump_tables.data[i].table,
+						 4 * graph->jump_tables.data[i].count};
+	if (count)
+		qsort(tables, count, sizeof(*tables), compare_extents);
+	for (uint32_t i = 1; i < count; i++) {
+		uint32_t end = tables[i - 1].begin.v + tables[i - 1].size;
+
+		if (end > tables[i].begin.v + tables[i].size)
+			tables[i].size = end - tables[i].begin.v;
+	}
+	return tables;
+}
+
+static bool is_explained(const struct code_extent *tables, uint32_t count,
+			 const struct entry_behind *entry)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (tables[middle].begin.v <= entry->site.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return false;
+	if (entry->first)
+		return tables[low - 1].begin.v == entry->site.v;
+	return rva_in(entry->site, tables[low - 1].begin, tables[low - 1].size);
+}
+
 /* A label that ends a table must be where another begins. */
-static void doubt_open_tables(struct proof *proof)
+static void doubt_entries_behind(struct proof *proof)
 {
 	struct discovery *d = proof->solver.d;
-	uint32_t count = d->graph->jump_tables.len;
-	struct rva *starts = malloc(((size_t)count + 1) * sizeof(*starts));
+	struct code_extent *tables = sorted_tables(d->graph);
 
-	if (!starts) {
+	if (!tables) {
 		d->out_of_memory = true;
 		return;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		starts[i] = d->graph->jump_tables.data[i].table;
-	rvas_sort(starts, count);
-	for (uint32_t i = 0; i < proof->open.len; i++) {
-		struct computed_jump jump = {.at = proof->open.data[i].jump};
-		struct rva end = proof->open.data[i].end;
-		uint32_t at = rvas_first_from(starts, count, end);
+	for (uint32_t i = 0; i < proof->behind.len; i++) {
+		const struct entry_behind *entry = &proof->behind.data[i];
+		struct computed_jump jump = {.at = entry->jump};
 
-		if (at == count || starts[at].v != end.v)
+		if (!is_explained(tables, d->graph->jump_tables.len, entry))
 			doubt_jump(proof, &jump, true);
 	}
-	free(starts);
+	free(tables);
 }
 
 /* Whether something leads to `at` that is no table. */
@@ -491,7 +548,7 @@ void jump_tables_prove(struct discovery *d)
 		record_all(&proof);
 		settle_marks(&proof);
 		name_table_functions(&proof);
-		doubt_open_tables(&proof);
+		doubt_entries_behind(&proof);
 		doubt_stray_entries(&proof);
 		function_families_doubt(&proof.families, d);
 		jump_solver_release(&proof.solver);
@@ -499,7 +556,7 @@ void jump_tables_prove(struct discovery *d)
 		d->out_of_memory = true;
 	}
 	function_families_release(&proof.families);
-	vec_release(&proof.open);
+	vec_release(&proof.behind);
 	vec_release(&proof.entries);
 	vec_release(&proof.led_to);
 	vec_release(&proof.tables);

@@ -28,18 +28,27 @@ struct reader_function {
 	uint32_t size;
 };
 
-/* With a bound of 4 entries, or without any. */
-static struct reader_function put_reader(struct built_graph *t, bool bounded)
+static struct reader_function reader_at(struct built_graph *t, struct rva begin,
+					bool bounded)
 {
 	uint32_t head = bounded ? BOUND_SIZE : 0;
-	struct reader_function f = {.size = head + READ_SIZE + CASES_SIZE};
+	struct reader_function f = {.begin = begin,
+				    .field = rva_add(begin, head + LEA_FIELD),
+				    .cases = rva_add(begin, head + READ_SIZE),
+				    .size = head + READ_SIZE + CASES_SIZE};
 
-	f.begin = bounded ? CODE(t, BOUND("\x03") READ CASES) : CODE(t, READ CASES);
-	f.field = rva_add(f.begin, head + LEA_FIELD);
-	f.cases = rva_add(f.begin, head + READ_SIZE);
 	built_graph_row(t, f.begin, f.size);
 	built_graph_export(t, f.begin);
 	return f;
+}
+
+/* With a bound of 4 entries, or without any. */
+static struct reader_function put_reader(struct built_graph *t, bool bounded)
+{
+	struct rva begin =
+		bounded ? CODE(t, BOUND("\x03") READ CASES) : CODE(t, READ CASES);
+
+	return reader_at(t, begin, bounded);
 }
 
 /* Some function that takes the address that is put into the field at the result + 3. */
@@ -245,6 +254,37 @@ static void test_bound_over_another_table(void **unused)
 			assert_int_equal(t.graph.jump_tables.data[0].count, 3);
 			assert_int_equal(LEADS(&t, rva_add(first, 8)), f.cases.v + 4);
 		}
+		built_graph_release(&t);
+	}
+}
+
+/* The same with more of what look like the table's entries behind the other table: was
+ * that one read too short? */
+static void test_bound_over_a_short_table(void **unused)
+{
+	struct built_graph t;
+	struct reader_function f, g;
+	struct rva first, second;
+
+	(void)unused;
+	for (int more = 0; more < 2; more++) {
+		built_graph_init(&t);
+		f = put_reader(&t, true);
+		g = reader_at(&t, CODE(&t, BOUND("\x00") READ CASES), true);
+		first = image_builder_section(&t.b, ".rdata", BUILT_CONST);
+		put_entries(&t, &f, first, 2);
+		second = image_builder_here(&t.b);
+		put_entries(&t, &g, second, 1);
+		if (more)
+			put_entries(&t, &f, first, 1);
+		image_builder_u32(&t.b, 0);
+		built_graph_point(&t, f.field, first);
+		built_graph_point(&t, g.field, second);
+		built_graph_discover(&t);
+		assert_int_equal(PINS(&t, g.begin), 0);
+		assert_int_equal(PINS(&t, f.begin) & PIN(TABLE_CONFLICT),
+				 more ? PIN(TABLE_CONFLICT) : 0);
+		assert_int_equal(t.graph.jump_tables.len, 2);
 		built_graph_release(&t);
 	}
 }
@@ -972,6 +1012,7 @@ int main(void)
 		cmocka_unit_test(test_label_in_the_midst),
 		cmocka_unit_test(test_bound_over_label),
 		cmocka_unit_test(test_bound_over_another_table),
+		cmocka_unit_test(test_bound_over_a_short_table),
 		cmocka_unit_test(test_entry_in_the_midst_of_an_instruction),
 		cmocka_unit_test(test_writable_table),
 		cmocka_unit_test(test_table_in_the_text),
