@@ -327,8 +327,10 @@ static void wait_for_all(struct watch *w)
 		int signal;
 
 		if (w->pid == 0) {
-			if (list_left(w) && w->left.len == 0)
+			if (list_left(w) && w->left.len == 0) {
+				reap(w); /* what ended since, for its time */
 				return;
+			}
 			if (patience_ended(w)) {
 				w->last = seconds_since(&w->begin);
 				w->exit.left_running = w->left.len;
