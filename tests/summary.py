@@ -47,7 +47,8 @@ def main():
             total = [a + b for a, b in zip(total, counts)]
             for word, number in zip(("failed", "skipped"), counts[1:]):
                 if number:
-                    print(f"{folder}: {word}: {record['name']} ({number})")
+                    why = ", out of time" if record["result"] == "TIMEOUT" else ""
+                    print(f"{folder}: {word}: {record['name']} ({number}{why})")
             for failure in FAILED.findall(record["stdout"]):
                 print(failure, end="")
     passed, failed, skipped = total

@@ -74,6 +74,10 @@ class Closing(unittest.TestCase):
                          ["0: failed: a (1)", "not ok 2 - y", "# why", "# and where",
                           "2 passed, 1 failed"])
 
+    def test_a_limit_is_told(self):
+        self.assertEqual(self.run_summary([record("a", "TIMEOUT")]).stdout.splitlines(),
+                         ["0: failed: a (1, out of time)", "0 passed, 1 failed"])
+
     def test_nothing_ran(self):
         self.assertEqual(self.close([]), ("0 passed, 0 failed", 1))
         self.assertEqual(self.close([record("a", "OK")], None), ("1 passed, 1 failed", 1))
