@@ -102,7 +102,8 @@ def is_output(line):
 
 def run_file(path, build):
     """The file's lines as they stand and as they should."""
-    old = path.read_text(encoding='utf-8').split('\n')
+    # Bytes as they are: what a tool says may have carriage returns.
+    old = path.read_bytes().decode('utf-8').split('\n')
     new = []
     with tempfile.TemporaryDirectory(prefix='golden-') as name:
         folder = pathlib.Path(name).resolve()
@@ -139,7 +140,7 @@ def main(arguments):
         if old == new:
             continue
         if update:
-            path.write_text('\n'.join(new), encoding='utf-8')
+            path.write_bytes('\n'.join(new).encode('utf-8'))
             print(f'{path}: updated')
         else:
             failed = True
