@@ -1,13 +1,25 @@
 /* What the page knows: unpacks the columns, and works out what all parts need.
  *
+ * Opening must be quick, so a column is decoded and a list is made when a part asks for
+ * it first, and what there is of each touch stands in typed arrays.
+ *
  * Figures that --json prints are taken from there; what is worked out here is only
  * which function lies on which page and who touched it when. */
 'use strict';
 
 const PAGE = 4096;
 
+/* A member that is worked out when it is first asked for. */
+function later(object, key, work) {
+  Object.defineProperty(object, key, { configurable: true, enumerable: true, get() {
+    const value = work();
+    Object.defineProperty(object, key, { value });
+    return value;
+  } });
+}
+
 const Data = {
-  /* Resolves to {report, images}; columns have become typed arrays and lists. */
+  /* Resolves to {report, images}; columns become typed arrays and lists, when asked for. */
   async read() {
     const block = JSON.parse(document.getElementById('data').textContent);
     if (typeof DecompressionStream === 'undefined') {
@@ -51,56 +63,59 @@ const Data = {
   },
 
   prepare(image, figures, buffer) {
-    const get = (shape) => Data.column(shape, buffer);
-    image.figures = figures;
-    for (const key of ['rva', 'size', 'pin', 'names']) image[key] = get(image[key]);
-    image.count = image.rva.length;
-    for (const s of image.standings) {
-      s.rva = image.rva;
-      if (s.shift) {
-        const shift = get(s.shift);
-        s.rva = image.rva.map((rva, f) => rva + shift[f]);
+    const decode = (object, ...keys) => {
+      for (const key of keys) {
+        const shape = object[key];
+        later(object, key, () => Data.column(shape, buffer));
       }
+    };
+    image.figures = figures;
+    image.count = image.rva.count;
+    decode(image, 'rva', 'size', 'pin', 'names');
+    for (const s of image.standings) {
+      if (s.shift) decode(s, 'shift');
+      later(s, 'rva', () => (s.shift ? image.rva.map((rva, f) => rva + s.shift[f]) : image.rva));
     }
     image.runs.forEach((run, i) => {
-      Data.prepareRun(run, get);
+      decode(run, 'touched', 'time', 'thread');
       Object.assign(run, { figures: figures.runs[i], scenario: figures.runs[i].scenario });
       run.label = `run ${run.run}, ${run.scenario}`;
     });
-    for (const curve of image.curves) curve.at = get(curve.at);
-    if (image.against) Data.prepareOther(image, get);
-    image.runs.push(...(image.against ? image.against.runs : []));
-    image.own = image.runs.filter((run) => !run.other);
-    Data.count(image);
-  },
-
-  prepareRun(run, get) {
-    for (const key of ['touched', 'time', 'thread']) run[key] = get(run[key]);
+    image.own = [...image.runs];
+    for (const curve of image.curves) {
+      curve.faults = curve.at.count;
+      decode(curve, 'at');
+    }
+    if (image.against) Data.prepareOther(image, decode);
+    image.scenarios = [...new Set(image.own.map((run) => run.scenario))];
+    later(image, 'coverage', () => Data.coverage(image));
+    later(image, 'touchedBy', () => image.scenarios.map((name) => Data.touchedBy(image, name)));
   },
 
   /* Functions of the other database that are none of ours follow ours. */
-  prepareOther(image, get) {
-    const other = image.against;
-    for (const key of ['rva', 'size', 'names']) other[key] = get(other[key]);
-    for (const run of other.runs) {
-      Data.prepareRun(run, get);
-      run.other = true;
+  prepareOther(image, decode) {
+    decode(image.against, 'rva', 'size', 'names');
+    for (const run of image.against.runs) {
+      decode(run, 'touched', 'time', 'thread');
       run.label = `other database: run ${run.run}, ${run.scenario}`;
+      image.runs.push(run);
     }
   },
 
-  /* In how many runs each function is touched, and by which scenarios. */
-  count(image) {
-    image.coverage = new Uint16Array(image.count);
-    image.scenarios = [...new Set(image.own.map((run) => run.scenario))];
-    image.touchedBy = image.scenarios.map(() => new Uint8Array(image.count));
+  /* In how many runs each function is touched. */
+  coverage(image) {
+    const runs = new Uint16Array(image.count);
+    for (const run of image.own) for (const f of run.touched) runs[f]++;
+    return runs;
+  },
+
+  /* Whether any run of a scenario touches each function. */
+  touchedBy(image, scenario) {
+    const by = new Uint8Array(image.count);
     for (const run of image.own) {
-      const by = image.touchedBy[image.scenarios.indexOf(run.scenario)];
-      for (const f of run.touched) {
-        image.coverage[f]++;
-        by[f] = 1;
-      }
+      if (run.scenario === scenario) for (const f of run.touched) by[f] = 1;
     }
+    return by;
   },
 
   nameOf(image, f) {
@@ -118,23 +133,48 @@ const Data = {
     return f < image.count ? image.rva[f] : image.against.rva[f - image.count];
   },
 
-  /* The touches to show: of one run, or of all with the earliest of each function first.
-   * ms is since the first touch of its run. */
-  touches(image, run) {
-    const runs = run ? [run] : image.own;
-    const first = new Map();
-    for (const r of runs) {
-      for (let i = 0; i < r.touched.length; i++) {
-        const ms = r.time[i] * r.unit_ns / 1e6;
-        const old = first.get(r.touched[i]);
-        if (!old || ms < old.ms) {
-          first.set(r.touched[i], { f: r.touched[i], ms, run: r, thread: r.thread[i] });
+  /* The touches to show, of one run, or of all with the earliest of each function first:
+   * of each touch `i` its function f[i], its time ms[i] since the first touch of its run,
+   * and where that stands (runs[run[i]], thread[i]); of each function the place of its
+   * touch, rank[f], or -1. */
+  touches(image, one) {
+    const runs = one ? [one] : image.own;
+    const f = one ? one.touched : Data.anyTouched(image);
+    const rank = new Int32Array(image.count).fill(-1);
+    const t = { count: f.length, runs, rank, f, ms: new Float64Array(f.length).fill(Infinity),
+      run: new Uint32Array(f.length), thread: new Uint32Array(f.length) };
+    for (let i = 0; i < f.length; i++) rank[f[i]] = i;
+    runs.forEach((run, r) => {
+      for (let k = 0; k < run.touched.length; k++) {
+        const i = rank[run.touched[k]];
+        const ms = run.time[k] * run.unit_ns / 1e6;
+        if (ms < t.ms[i]) {
+          t.ms[i] = ms;
+          t.run[i] = r;
+          t.thread[i] = run.thread[k];
         }
       }
-    }
-    const list = [...first.values()];
-    if (!run && runs.length > 1) list.sort((a, b) => a.ms - b.ms);
-    return list;
+    });
+    return one ? t : Data.byTime(t);
+  },
+
+  /* All functions that any run touches, in the order of the runs. */
+  anyTouched(image) {
+    const seen = new Set();
+    for (const run of image.own) for (const f of run.touched) seen.add(f);
+    return Uint32Array.from(seen);
+  },
+
+  byTime(t) {
+    const order = Uint32Array.from(t.f.keys()).sort((a, b) => t.ms[a] - t.ms[b] || a - b);
+    for (const key of ['f', 'ms', 'run', 'thread']) t[key] = t[key].map((v, i, all) => all[order[i]]);
+    for (let i = 0; i < t.count; i++) t.rank[t.f[i]] = i;
+    return t;
+  },
+
+  /* The process and the thread of touch `i`. */
+  threadOf(touches, i) {
+    return touches.runs[touches.run[i]].threads[touches.thread[i]] || ['?', '?'];
   },
 };
 

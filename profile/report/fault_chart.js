@@ -11,7 +11,7 @@ const FaultChart = {
     const margin = { left: 56, right: 16, top: 12, bottom: 40 };
     const x = d3.scaleLinear().domain([0, d3.max(curves, (k) => k.touches) || 1])
       .range([margin.left, width - margin.right]);
-    const y = d3.scaleLinear().domain([0, d3.max(curves, (k) => k.at.length) || 1]).nice()
+    const y = d3.scaleLinear().domain([0, d3.max(curves, (k) => k.faults) || 1]).nice()
       .range([height - margin.bottom, margin.top]);
     svg.selectAll('*').remove();
     svg.attr('viewBox', `0 0 ${width} ${height}`);
@@ -28,7 +28,7 @@ const FaultChart = {
       svg.append('path').attr('fill', 'none').attr('stroke', FaultChart.colour(i, c))
         .attr('stroke-width', 2).attr('stroke-dasharray', dashes[curve.standing % dashes.length])
         .attr('class', 'curve').attr('d', FaultChart.path(curve, x, y))
-        .append('title').text(`${image.standings[curve.standing].name}: ${curve.at.length} faults`);
+        .append('title').text(`${image.standings[curve.standing].name}: ${curve.faults} faults`);
     });
     FaultChart.legend(image, curves, c);
     FaultChart.table(image, runIndex, cluster);

@@ -73,9 +73,10 @@ class Grid {
     const total = this.rows.length;
     this.root.setAttribute('aria-rowcount', total + 1);
     this.space.style.height = total * ROW_HEIGHT + 'px';
-    this.body.style.height = ROW_HEIGHT * Math.min(Math.max(total, 2), ROWS_IN_SIGHT) + 'px';
+    const inSight = Math.min(Math.max(total, 2), ROWS_IN_SIGHT);
+    this.body.style.height = ROW_HEIGHT * inSight + 'px';
     const first = Math.max(0, Math.floor(this.body.scrollTop / ROW_HEIGHT) - 4);
-    const last = Math.min(total, first + Math.ceil(this.body.clientHeight / ROW_HEIGHT) + 8);
+    const last = Math.min(total, first + inSight + 8);
     const parts = [this.space];
     for (let i = first; i < last; i++) parts.push(this.line(i));
     if (!total) parts.push(make('div', { class: 'empty' }, 'Nothing to show.'));

@@ -1,12 +1,31 @@
-/* Builds the page from the data, and keeps its parts in step. */
+/* Builds the page from the data, and keeps its parts in step.
+ *
+ * A part is drawn when it comes into sight: a report of 100,000 functions opens as
+ * quickly as a small one.  What a choice changes is stale until it is drawn again. */
 'use strict';
 
+const NEAR_SIGHT = '200px'; /* parts so near to what is seen are drawn too */
+
 const App = {
+  /* What draws each part, by the name of its section. */
+  parts: {
+    summary: () => App.drawSummary(),
+    map: () => App.drawMaps(),
+    touches: () => App.drawTouches(),
+    faults: () => App.drawFaults(),
+    functions: () => App.filter(),
+    runs: () => App.drawRuns(),
+    differences: () => App.drawDifferences(),
+  },
+  stale: new Set(),
+  inSight: new Set(),
+
   async start() {
     try {
       App.block = await Data.read();
       App.build();
       App.chooseImage(0);
+      App.watch();
       document.documentElement.dataset.ready = 'yes';
     } catch (error) {
       element('failure').textContent = `The report cannot be shown: ${error.message}`;
@@ -44,6 +63,28 @@ const App = {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => App.redrawSoon());
     element('footer').textContent = `${App.block.report.tool} ${App.block.report.version}. ` +
       `Charts are drawn with D3 ${d3.version}, whose licence stands in this file's source.`;
+  },
+
+  /* Sections come into sight, or are printed. */
+  watch() {
+    const observer = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) App.inSight.add(target.id);
+        else App.inSight.delete(target.id);
+      }
+      App.drawStale();
+    }, { rootMargin: NEAR_SIGHT });
+    for (const name of Object.keys(App.parts)) observer.observe(element(name));
+    addEventListener('beforeprint', () => App.drawStale(Object.keys(App.parts)));
+  },
+
+  drawStale(names = App.inSight) {
+    for (const name of names) {
+      if (App.stale.delete(name)) {
+        App.parts[name]();
+        element(name).dataset.drawn = 'yes';
+      }
+    }
   },
 
   redrawSoon() {
@@ -87,15 +128,9 @@ const App = {
     App.runIndex = choice === 'all' || choice === '' ? -1 : Number(choice);
     App.run = App.image.own[App.runIndex] || null;
     App.standing = App.image.standings[Number(element('relink').value)];
-    App.touches = Data.touches(App.image, App.run);
-    App.drawSummary();
-    App.drawMaps();
-    App.drawTouches();
-    App.drawFaults();
-    App.firstTouch = new Map(App.touches.map((t) => [t.f, t]));
-    App.filter();
-    App.drawRuns();
-    App.drawDifferences();
+    later(App, 'touches', () => Data.touches(App.image, App.run));
+    App.stale = new Set(Object.keys(App.parts));
+    App.drawStale();
   },
 
   shown() {
@@ -166,23 +201,20 @@ const App = {
 
   drawTouches() {
     const byProcess = element('colour-by').value === 'process';
-    const places = new Map();
-    const keyOf = (t) => {
-      const [process, thread] = t.run.threads[t.thread] || [0, 0];
-      return byProcess ? `process ${process}` : `process ${process}, thread ${thread}`;
-    };
-    const keys = new Map();
-    const colour = (t) => {
-      const id = t.run.label + '/' + t.thread;
-      let place = keys.get(id);
-      if (place === undefined) {
-        const key = keyOf(t);
-        if (!places.has(key)) places.set(key, places.size);
-        keys.set(id, place = places.get(key));
+    const { touches } = App;
+    const places = new Map(); /* of names in the list of colours */
+    const known = touches.runs.map(() => []);
+    const colour = new Uint32Array(touches.count);
+    for (let i = 0; i < touches.count; i++) {
+      const ofRun = known[touches.run[i]];
+      if (ofRun[touches.thread[i]] === undefined) {
+        const [process, thread] = Data.threadOf(touches, i);
+        const name = byProcess ? `process ${process}` : `process ${process}, thread ${thread}`;
+        if (!places.has(name)) places.set(name, places.size);
+        ofRun[touches.thread[i]] = places.get(name);
       }
-      return place;
-    };
-    App.touches.forEach(colour);
+      colour[i] = ofRun[touches.thread[i]];
+    }
     const shown = App.shown();
     App.scatter.show(App.image, shown, App.touches, shown.map((s) => s.name), colour);
     const palette = App.scatter.palette();
@@ -215,12 +247,13 @@ const App = {
 
   buildGrid() {
     const { image } = App;
-    const touch = (f) => App.firstTouch.get(f);
+    const time = (f) => (App.touches.rank[f] < 0 ? null : App.touches.ms[App.touches.rank[f]]);
     const moved = (f) => {
       const to = App.standing ? App.standing.rva[f] : image.rva[f];
       return to === image.rva[f] ? null : to;
     };
-    const threadOf = (t) => (t ? (t.run.threads[t.thread] || [0, 0]).join(' / ') : '');
+    const threadOf = (f) => (time(f) === null ? ''
+      : Data.threadOf(App.touches, App.touches.rank[f]).join(' / '));
     App.grid = new Grid(element('function-table'), 'Functions', [
       { title: 'Function', width: 'minmax(180px, 3fr)', text: (f) => Data.nameOf(image, f),
         key: (f) => Data.nameOf(image, f).toLowerCase() },
@@ -229,10 +262,9 @@ const App = {
       { title: 'Size', width: '76px', number: true, downFirst: true, text: (f) => count(image.size[f]),
         key: (f) => image.size[f] },
       { title: 'First touch', width: '104px', number: true,
-        text: (f) => (touch(f) ? milliseconds(touch(f).ms) : '-'),
-        key: (f) => (touch(f) ? touch(f).ms : null) },
-      { title: 'Thread', width: '104px', text: (f) => threadOf(touch(f)) || '-',
-        key: (f) => threadOf(touch(f)), hint: 'Process and thread of the first touch' },
+        text: (f) => (time(f) === null ? '-' : milliseconds(time(f))), key: time },
+      { title: 'Thread', width: '104px', text: (f) => threadOf(f) || '-',
+        key: threadOf, hint: 'Process and thread of the first touch' },
       { title: 'Runs', width: '70px', number: true, downFirst: true,
         text: (f) => `${image.coverage[f]} of ${image.own.length}`, key: (f) => image.coverage[f] },
       { title: 'Moved to', width: '90px', number: true,
@@ -310,19 +342,14 @@ const App = {
   drawScenarios() {
     const { image } = App;
     const names = image.scenarios;
-    const total = names.map(() => 0);
-    const only = names.map(() => 0);
-    const shared = names.map(() => names.map(() => 0));
-    for (let f = 0; f < image.count; f++) {
-      if (!image.coverage[f]) continue;
-      const at = [];
-      image.touchedBy.forEach((by, i) => { if (by[f]) at.push(i); });
-      for (const i of at) {
-        total[i]++;
-        for (const k of at) shared[i][k]++;
-      }
-      if (at.length === 1) only[at[0]]++;
-    }
+    const countIf = (wanted) => {
+      let n = 0;
+      for (let f = 0; f < image.count; f++) if (wanted(f)) n++;
+      return n;
+    };
+    const shared = image.touchedBy.map((a) => image.touchedBy.map((b) => countIf((f) => a[f] & b[f])));
+    const total = shared.map((row, i) => row[i]);
+    const only = names.map((name, i) => countIf((f) => App.onlyIn(i, f)));
     const table = element('overlap-table');
     table.tHead.replaceChildren(make('tr', {}, make('th', { scope: 'col' }, 'Scenario'),
       ...names.map((name) => make('th', { scope: 'col', class: 'n' }, name))));

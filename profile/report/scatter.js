@@ -27,10 +27,10 @@ class Scatter {
     this.brush = d3.brushX().on('brush end', () => this.brushed());
   }
 
-  /* `colour` gives the place of a touch in the list of colours. */
+  /* `colour` has the place of each touch in the list of colours. */
   show(image, standings, touches, names, colour) {
     Object.assign(this, { image, touches, colour });
-    const end = touches.reduce((most, t) => Math.max(most, t.ms), 0);
+    const end = touches.ms.reduce((most, ms) => Math.max(most, ms), 0);
     this.time = [0, end || 1];
     let low = Infinity;
     let high = 0;
@@ -45,7 +45,7 @@ class Scatter {
       panel.rva = standings[i] && standings[i].rva;
       panel.figure.hidden = !panel.rva;
       panel.caption.textContent = names[i];
-      panel.canvas.setAttribute('aria-label', `${names[i]}: ${count(touches.length)} touches over ` +
+      panel.canvas.setAttribute('aria-label', `${names[i]}: ${count(touches.count)} touches over ` +
         `${milliseconds(end)}, by address. Plus and minus zoom, arrow keys move, 0 shows all.`);
     });
     this.transform = d3.zoomIdentity;
@@ -68,7 +68,6 @@ class Scatter {
     const c = colours();
     const { context, width, height } = fitCanvas(panel.canvas, SCATTER_HEIGHT);
     const { x, y } = this.scales(width);
-    const list = this.palette();
     context.clearRect(0, 0, width, height);
     this.drawAxes(context, x, y, width, height, c);
     context.save();
@@ -76,22 +75,32 @@ class Scatter {
     context.rect(MARGIN.left, MARGIN.top, width - MARGIN.left - MARGIN.right,
       height - MARGIN.top - MARGIN.bottom);
     context.clip();
-    const side = this.touches.length > 20000 ? 1.6 : this.touches.length > 3000 ? 2.2 : 3;
+    const side = this.touches.count > 20000 ? 1.6 : this.touches.count > 3000 ? 2.2 : 3;
+    const places = this.places(panel, x, y);
     /* By colour, so that the canvas changes its state a few times only. */
-    const groups = list.map(() => []);
-    this.touches.forEach((t, i) => groups[this.colour(t) % list.length].push(i));
-    groups.forEach((group, k) => {
-      context.fillStyle = list[k];
-      for (const i of group) {
-        const t = this.touches[i];
-        const px = x(t.ms);
-        const py = y(panel.rva[t.f]);
+    this.palette().forEach((colour, k, list) => {
+      context.fillStyle = colour;
+      for (let i = 0; i < this.touches.count; i++) {
+        if (this.colour[i] % list.length !== k) continue;
+        const px = places.x[i];
+        const py = places.y[i];
         if (px > 0 && px < width && py > 0 && py < height) {
           context.fillRect(px - side / 2, py - side / 2, side, side);
         }
       }
     });
     context.restore();
+  }
+
+  /* Where each touch lies on a panel.  The scales are linear: two points of each tell all,
+   * at a fraction of the cost of asking them for each touch. */
+  places(panel, x, y) {
+    const line = (scale) => [scale(1) - scale(0), scale(0)];
+    const [ax, bx] = line(x);
+    const [ay, by] = line(y);
+    const { ms, f } = this.touches;
+    return { x: ms.map((v) => ax * v + bx),
+      y: Float64Array.from(f, (one) => ay * panel.rva[one] + by) };
   }
 
   drawAxes(context, x, y, width, height, c) {
@@ -140,18 +149,17 @@ class Scatter {
     const height = 66;
     const bins = 200;
     const counts = new Uint32Array(bins);
-    for (const t of this.touches) {
-      counts[Math.min(bins - 1, Math.floor(t.ms / this.time[1] * bins))]++;
+    for (const ms of this.touches.ms) {
+      counts[Math.min(bins - 1, Math.floor(ms / this.time[1] * bins))]++;
     }
     const x = d3.scaleLinear().domain(this.time).range([MARGIN.left, width - MARGIN.right]);
     const y = d3.scaleSqrt().domain([0, d3.max(counts) || 1]).range([44, 4]);
     this.stripX = x;
     this.strip.selectAll('*').remove();
     this.strip.attr('viewBox', `0 0 ${width} ${height}`);
-    this.strip.append('g').selectAll('rect').data(Array.from(counts)).enter().append('rect')
-      .attr('x', (d, i) => x(this.time[1] * i / bins)).attr('y', (d) => y(d))
-      .attr('width', Math.max(1, (width - MARGIN.left - MARGIN.right) / bins - 0.5))
-      .attr('height', (d) => 44 - y(d)).attr('fill', c.accent);
+    const bar = Math.max(1, (width - MARGIN.left - MARGIN.right) / bins - 0.5);
+    this.strip.append('path').attr('fill', c.accent).attr('d', Array.from(counts, (n, i) =>
+      `M${x(this.time[1] * i / bins)},44V${y(n)}h${bar}V44Z`).join(''));
     this.strip.append('g').attr('transform', 'translate(0,46)')
       .call(d3.axisBottom(x).ticks(Math.max(2, Math.floor(width / 110))).tickFormat((d) => `${d} ms`));
     this.brush.extent([[MARGIN.left, 0], [width - MARGIN.right, 45]]);
@@ -236,26 +244,34 @@ class Scatter {
     const { x, y } = this.scales(box.width);
     const mx = event.clientX - box.left;
     const my = event.clientY - box.top;
-    let best = null;
+    const places = this.places(panel, x, y);
+    let best = -1;
     let least = 144;
-    for (const t of this.touches) {
-      const dx = x(t.ms) - mx;
-      const dy = y(panel.rva[t.f]) - my;
+    for (let i = 0; i < this.touches.count; i++) {
+      const dx = places.x[i] - mx;
+      const dy = places.y[i] - my;
       const distance = dx * dx + dy * dy;
       if (distance < least) {
         least = distance;
-        best = t;
+        best = i;
       }
     }
-    if (!best) {
+    if (best < 0) {
       tip.hide();
       return;
     }
-    const [process, thread] = best.run.threads[best.thread] || ['?', '?'];
-    const text = `${Data.nameOf(this.image, best.f)} at ${hex(panel.rva[best.f])}, ` +
-      `${count(this.image.size[best.f])} bytes: ${milliseconds(best.ms)} in ${best.run.label}, ` +
-      `process ${process}, thread ${thread}`;
+    const text = this.told(panel, best);
     tip.show(event, text);
     this.detail.textContent = text;
+  }
+
+  /* What is known of touch `i`. */
+  told(panel, i) {
+    const { touches, image } = this;
+    const f = touches.f[i];
+    const [process, thread] = Data.threadOf(touches, i);
+    return `${Data.nameOf(image, f)} at ${hex(panel.rva[f])}, ${count(image.size[f])} bytes: ` +
+      `${milliseconds(touches.ms[i])} in ${touches.runs[touches.run[i]].label}, ` +
+      `process ${process}, thread ${thread}`;
   }
 }

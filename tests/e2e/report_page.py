@@ -22,6 +22,7 @@ HOSTILE = ["</script><script>document.title='broken'</script>", '<img src=x oner
            '\u2028separator', 'gr\u00fc\u00df\u4e16\u754c', '{{x}} ${y}', '\x1b[31mred']
 BAD_BYTES = b'bad\xff\xfe\xc3(bytes'
 FUNCTIONS = 2000
+PARTS = ['summary', 'map', 'touches', 'faults', 'functions', 'runs', 'differences']
 SECOND = 10 ** 9
 BEGIN = 978307200 * SECOND
 
@@ -109,6 +110,32 @@ def thousands(n):
 def change(before, after):
     return f'{"−" if after < before else "+" if after > before else ""}' \
            f'{abs(100 * (after - before) / before):.1f} %'
+
+
+def go_to(browser, part):
+    """Parts are drawn when they come into sight."""
+    browser.run('document.getElementById(arguments[0]).scrollIntoView()', part)
+    browser.wait(f'document.getElementById("{part}").dataset.drawn', f'{part} is drawn')
+
+
+def drawn(browser):
+    return browser.run('return [...document.querySelectorAll("section[data-drawn]")]'
+                       '.map((s) => s.id)')
+
+
+def check_opening(browser):
+    """Opening draws what is seen, and what lies below only when it is looked for."""
+    browser.run('return new Promise((done) => requestAnimationFrame(() => '
+                'requestAnimationFrame(done)))')
+    check('the part in sight is drawn', 'summary' in drawn(browser), True)
+    check('parts far below are not', {'functions', 'runs', 'differences'} & {*drawn(browser)},
+          set())
+    check('what only they need is not worked out', browser.run(
+        'return ["names", "coverage", "touchedBy"].filter((key) => '
+        '!Object.getOwnPropertyDescriptor(App.image, key).get)'), [])
+    for part in PARTS:
+        go_to(browser, part)
+    check('all parts are drawn', drawn(browser), PARTS)
 
 
 def check_summary(browser, image):
@@ -214,9 +241,9 @@ def check_zoom(browser):
     near = [abs(t / whole[1] - share) < 0.01 for t, share in zip(part, (0.25, 0.5))]
     check(f'brushed to a quarter ({part} of {whole})', near, [True, True])
     browser.click('#zoom-reset')
-    touch = browser.run("""const s = App.scatter; const t = s.touches[100];
+    touch = browser.run("""const s = App.scatter; const t = s.touches;
         const c = s.panels[0].canvas; const k = s.scales(c.clientWidth);
-        return [k.x(t.ms), k.y(s.panels[0].rva[t.f]), Data.nameOf(s.image, t.f)]""")
+        return [k.x(t.ms[100]), k.y(s.panels[0].rva[t.f[100]])]""")
     browser.point('#scatters canvas', touch[0], touch[1])
     browser.wait('!document.getElementById("tip").hidden', 'hover on a touch')
     tip = browser.run('return document.getElementById("tip").textContent')
@@ -272,6 +299,7 @@ def check_big(folder, made_trace, tool):
     with Browser() as browser:
         browser.open(page)
         browser.wait('document.documentElement.dataset.ready', 'the big page')
+        check_opening(browser)
         check('all of the functions', text_of(browser, '#function-count'),
               ['100,000 of 100,000 functions'])
         check('console', browser.problems(), [])
@@ -281,6 +309,7 @@ def look(browser, page, image, path):
     browser.open(page)
     browser.wait('document.documentElement.dataset.ready', 'the page')
     check('title', browser.run('return document.title'), 'Appulse report: app.dll')
+    check_opening(browser)
     check_summary(browser, image)
     check_functions(browser, image)
     check_map(browser, image)
@@ -299,6 +328,8 @@ def take_screenshots(page, folder):
         with Browser(width, 1000, dark) as browser:
             browser.open(page)
             browser.wait('document.documentElement.dataset.ready', 'the page')
+            for part in PARTS:
+                go_to(browser, part)
             height = browser.run('return document.documentElement.scrollHeight')
             browser.call('POST', '/window/rect', {'width': width, 'height': min(height, 6000)})
             browser.wait(f'innerWidth <= {max(width, 500)}', 'the size')
@@ -330,6 +361,7 @@ def main(made_trace, tool, screenshots=None):
         with Browser() as browser:
             browser.open(page)
             browser.wait('document.documentElement.dataset.ready', 'the page')
+            go_to(browser, 'differences')
             check_differences(browser, touched(other, 1), touched(path, image['runs'][-1]['run']))
             check('console', browser.problems(), [])
         check_big(folder, made_trace, tool)
