@@ -201,13 +201,16 @@ function make(tag, attributes = {}, ...children) {
   return e;
 }
 
+/* Whether what is drawn is for paper, which is white and does not scroll. */
+const onPaper = () => 'paper' in document.documentElement.dataset;
+
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue('--' + name).trim();
   return {
     back: of('back'), ink: of('ink'), dim: of('dim'), line: of('line'), accent: of('accent'),
     untouched: of('untouched'), focus: of('focus'),
-    dark: matchMedia('(prefers-color-scheme: dark)').matches,
+    dark: matchMedia('(prefers-color-scheme: dark)').matches && !onPaper(),
   };
 }
 

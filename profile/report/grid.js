@@ -1,9 +1,10 @@
-/* A table of any length: only the rows in sight exist.  Search, sort and filter work
- * on a list of row numbers. */
+/* A table of any length: only the rows in sight exist, on paper the first ones.  Search,
+ * sort and filter work on a list of row numbers. */
 'use strict';
 
 const ROW_HEIGHT = 26;
 const ROWS_IN_SIGHT = 17;
+const ROWS_ON_PAPER = 100;
 
 class Grid {
   /* columns: {title, width, number, text(row), key(row), hint}; key orders, text is shown. */
@@ -22,7 +23,7 @@ class Grid {
       this.head.append(make('div', { role: 'columnheader', 'aria-sort': 'none',
         class: column.number ? 'n' : '' }, button));
     });
-    this.space = make('div');
+    this.space = make('div', { class: 'space' });
     this.body = make('div', { class: 'body', role: 'rowgroup', tabindex: '0', 'aria-label': label },
       this.space);
     this.body.addEventListener('scroll', () => this.drawSoon());
@@ -75,11 +76,14 @@ class Grid {
     this.space.style.height = total * ROW_HEIGHT + 'px';
     const inSight = Math.min(Math.max(total, 2), ROWS_IN_SIGHT);
     this.body.style.height = ROW_HEIGHT * inSight + 'px';
-    const first = Math.max(0, Math.floor(this.body.scrollTop / ROW_HEIGHT) - 4);
-    const last = Math.min(total, first + inSight + 8);
+    const first = onPaper() ? 0 : Math.max(0, Math.floor(this.body.scrollTop / ROW_HEIGHT) - 4);
+    const last = Math.min(total, first + (onPaper() ? ROWS_ON_PAPER : inSight + 8));
     const parts = [this.space];
     for (let i = first; i < last; i++) parts.push(this.line(i));
     if (!total) parts.push(make('div', { class: 'empty' }, 'Nothing to show.'));
+    else if (onPaper() && last < total) {
+      parts.push(make('div', { class: 'empty' }, `and ${count(total - last)} more`));
+    }
     this.body.replaceChildren(...parts);
   }
 

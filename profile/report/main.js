@@ -75,7 +75,15 @@ const App = {
       App.drawStale();
     }, { rootMargin: NEAR_SIGHT });
     for (const name of Object.keys(App.parts)) observer.observe(element(name));
-    addEventListener('beforeprint', () => App.drawStale(Object.keys(App.parts)));
+    addEventListener('beforeprint', () => App.turn(true));
+    addEventListener('afterprint', () => App.turn(false));
+  },
+
+  /* To paper, or back to the screen. */
+  turn(paper) {
+    document.documentElement.toggleAttribute('data-paper', paper);
+    App.stale = new Set(Object.keys(App.parts));
+    App.drawStale(paper ? Object.keys(App.parts) : App.inSight);
   },
 
   drawStale(names = App.inSight) {

@@ -140,6 +140,16 @@ class Browser:
                 {'type': 'scroll', 'duration': 0, 'x': round(box[0] + x), 'y': round(box[1] + y),
                  'deltaX': 0, 'deltaY': by, 'origin': 'viewport'}]}]})
 
+    def print(self):
+        """The page on A4 paper, as PDF."""
+        paper = {'page': {'width': 21.0, 'height': 29.7}}
+        return base64.b64decode(self.call('POST', '/print', paper))
+
+    def show_as(self, medium):
+        """Takes the style of `print` or `screen`; '' is what it was."""
+        self.call('POST', '/goog/cdp/execute', {
+            'cmd': 'Emulation.setEmulatedMedia', 'params': {'media': medium}})
+
     def problems(self):
         """What the console has of warnings and errors."""
         log = self.call('POST', '/se/log', {'type': 'browser'})

@@ -289,6 +289,42 @@ def check_access(browser):
         'return performance.getEntriesByType("resource").map((e) => e.name)'), [])
 
 
+def check_paper(browser, page):
+    """All of it is printed, dark on white, without what only a screen can do."""
+    browser.open(page)
+    browser.wait('document.documentElement.dataset.ready', 'the page')
+    browser.run("""addEventListener('beforeprint', () => { window.paper = {
+        drawn: [...document.querySelectorAll('section[data-drawn]')].map((s) => s.id),
+        ground: getComputedStyle(document.body).backgroundColor,
+        ink: getComputedStyle(document.body).color,
+        rows: document.querySelectorAll('#function-table .body .row').length,
+        rest: document.querySelector('#function-table .empty').textContent}; });""")
+    check('a document', browser.print()[:5], b'%PDF-')
+    paper = browser.run('return window.paper')
+    rows = paper.pop('rows')
+    check('printed', paper, {'drawn': PARTS, 'ground': 'rgb(255, 255, 255)',
+                             'ink': 'rgb(27, 31, 36)',
+                             'rest': f'and {thousands(FUNCTIONS - rows)} more'})
+    check('more rows than on the screen', rows > 60, True)
+    go_to(browser, 'functions')
+    browser.wait('!document.querySelector("[data-paper], #function-table .empty")',
+                 'the screen again')
+    browser.show_as('print')
+    browser.run('dispatchEvent(new Event("beforeprint"))')
+    check('what makes no sense on paper', browser.run(
+        'return [...document.querySelectorAll("button, nav, .hint, .detail, #search, .tip")]'
+        '.filter((e) => e.checkVisibility() && !e.closest(".head")).map((e) => e.outerHTML)'), [])
+    check('what was chosen is told', browser.run(
+        'return ["run", "relink", "cluster"].map((id) => '
+        'document.getElementById(id).checkVisibility())'), [True] * 3)
+    check('what is cut off', browser.run(
+        'return [...document.querySelectorAll(".grid, .grid .body, .grid .row > *, .scroll")]'
+        '.filter((e) => getComputedStyle(e).overflow !== "visible").length'), 0)
+    browser.run('dispatchEvent(new Event("afterprint"))')
+    browser.show_as('')
+    check('console', browser.problems(), [])
+
+
 def check_big(folder, made_trace, tool):
     """100,000 functions and 20 runs: the file stays small, and the browser shows it."""
     path, page = folder / 'big.db', folder / 'big.html'
@@ -357,6 +393,7 @@ def main(made_trace, tool, screenshots=None):
             look(browser, page, image, path)
         with Browser(420, 900, dark=True) as browser:
             look(browser, page, image, path)
+            check_paper(browser, page)
         report('--html', page, '--force', '--against', other)
         with Browser() as browser:
             browser.open(page)
