@@ -13,6 +13,7 @@
 #include "cli/human.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "report_differences.h"
 #include "report_json.h"
 #include "report_page.h"
 #include "report_terminal.h"
@@ -25,7 +26,8 @@ struct report {
 	const char *database;
 	const char *image; /* name, pattern or hash; NULL: all */
 	const char *html;  /* where the page goes; NULL: none */
-	const char *other; /* database to compare with on the page; NULL: none */
+	const char *other; /* database to compare with; NULL: none */
+	uint64_t from_run; /* to compare with; 0: the newest one of `other` */
 	bool force;
 	uint64_t run;      /* 0: all */
 	uint64_t limit;    /* of the list of first touches */
@@ -37,6 +39,8 @@ struct report {
 	struct db_image_row *images;
 	uint32_t image_count;
 	bool matched; /* whether an image was reported */
+	bool compared; /* whether the runs of an image were compared */
+	json_t *differences; /* borrowed from the result; NULL: not asked for */
 	bool text;    /* text goes to stdout */
 	struct page page;
 	struct db *other_db;
@@ -329,19 +333,60 @@ static const struct db_image_row *other_image(const struct report *r,
 	return found;
 }
 
-static enum status add_to_page(struct report *r, const struct subject *s,
-			       struct diag *diag)
+/* The run to compare with; NULL: the image has none. */
+static const struct db_profile_run *run_before(const struct report *r,
+					       const struct subject *other)
 {
-	const struct db_image_row *row = other_image(r, s->row);
-	struct subject other = {0};
+	for (uint32_t i = other->profile.count; i-- > 0;)
+		if (r->from_run == 0 || other->profile.runs[i].run == (int64_t)r->from_run)
+			return &other->profile.runs[i];
+	return NULL;
+}
+
+static enum status report_differences(struct report *r, const struct subject *s,
+				      const struct subject *other, struct diag *diag)
+{
+	struct result *result = &r->tool->result;
+	const struct db_profile_run *from = run_before(r, other), *to;
+	struct difference_counts counts;
+	json_t *object;
 	enum status status;
 
-	if (!row)
-		return page_add(&r->page, r->db, s, NULL, NULL, diag);
-	status = subject_load(r->other_db, row, DB_RUN_TRACE, 0, &other, diag);
-	if (status == STATUS_OK)
-		status = page_add(&r->page, r->db, s, r->other_db, &other, diag);
-	subject_release(&other);
+	if (!from || s->profile.count == 0)
+		return STATUS_OK;
+	to = &s->profile.runs[s->profile.count - 1];
+	object = result_add_object(result, r->differences);
+	result_put_count(result, object, "image", (uint64_t)s->row->image);
+	status = differences_put(result, object, s, to, other, from, &counts, diag);
+	r->compared = true;
+	if (status == STATUS_OK && r->text)
+		printf("\nfrom run %" PRId64 "%s to run %" PRId64 ": %s new, %s gone, "
+		       "%s moved, %s in both\n",
+		       from->run, r->other ? " of the other database" : "", to->run,
+		       human_count(counts.added).text, human_count(counts.gone).text,
+		       human_count(counts.moved).text, human_count(counts.common).text);
+	return status;
+}
+
+/* What needs another database or an earlier run: the differences and the page. */
+static enum status report_compared(struct report *r, const struct subject *s,
+				   struct diag *diag)
+{
+	const struct db_image_row *row = r->other ? other_image(r, s->row) : s->row;
+	struct db *db = r->other ? r->other_db : r->db;
+	struct subject other = {.row = row};
+	enum status status = STATUS_OK;
+	bool wanted = row && (r->other || r->from_run);
+
+	if (wanted)
+		status = subject_load(db, row, DB_RUN_TRACE, 0, &other, diag);
+	if (status == STATUS_OK && wanted)
+		status = report_differences(r, s, &other, diag);
+	if (status == STATUS_OK && r->html && s->image.count)
+		status = page_add(&r->page, r->db, s, db, r->other && row ? &other : NULL,
+				  diag);
+	if (wanted)
+		subject_release(&other);
 	return status;
 }
 
@@ -350,6 +395,9 @@ static enum status report_images(struct report *r, struct diag *diag)
 	json_t *images = result_put_array(&r->tool->result, r->tool->result.root, "images");
 	enum status status = STATUS_OK;
 
+	if (r->other || r->from_run)
+		r->differences = result_put_array(&r->tool->result, r->tool->result.root,
+						  "differences");
 	for (uint32_t i = 0; i < r->image_count && status == STATUS_OK; i++) {
 		struct subject s = {.row = &r->images[i]};
 
@@ -359,8 +407,8 @@ static enum status report_images(struct report *r, struct diag *diag)
 				      diag);
 		if (status == STATUS_OK)
 			status = report_subject(r, &s, images, diag);
-		if (status == STATUS_OK && r->html && s.image.count)
-			status = add_to_page(r, &s, diag);
+		if (status == STATUS_OK)
+			status = report_compared(r, &s, diag);
 		r->matched = true;
 		subject_release(&s);
 	}
@@ -368,6 +416,11 @@ static enum status report_images(struct report *r, struct diag *diag)
 		status =
 			diag_fail(diag, STATUS_NOT_FOUND, "database '%s' has no image '%s'",
 				  r->database, r->image);
+	if (status == STATUS_OK && r->from_run && !r->compared)
+		status = diag_fail(diag, STATUS_NOT_FOUND,
+				   "database '%s' has no traces of run %" PRIu64
+				   " to compare with",
+				   r->other ? r->other : r->database, r->from_run);
 	if (status == STATUS_OK && !r->matched && r->text)
 		puts("no images");
 	return status;
@@ -412,10 +465,6 @@ static enum status report(struct report *r, struct diag *diag)
 {
 	enum status status = database_option_check(r->database, diag);
 
-	if (status == STATUS_OK && r->other && !r->html)
-		status = diag_fail(diag, STATUS_USAGE,
-				   "option '--against' needs '--html FILE'");
-
 	if (status == STATUS_OK)
 		status = db_open(r->database, DB_READONLY, &r->db, diag);
 	if (status == STATUS_OK)
@@ -451,7 +500,10 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 		OPTION_STRING("html", 0, "FILE", &r.html,
 			      "write a page that a browser shows, complete in one file"),
 		OPTION_STRING("against", 0, "DB", &r.other,
-			      "on the page, compare with the runs of another database"),
+			      "compare with the newest run of another database, on the page "
+			      "with any of its runs"),
+		OPTION_NUMBER("from-run", 0, "N", &r.from_run, 1, INT64_MAX,
+			      "compare with run N, of the other database if one is given"),
 		OPTION_FLAG("force", 'f', &r.force, "replace an existing page"),
 		OPTIONS_COMMON(tool),
 	};

@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/tool.h"
+#include "report_differences.h"
 #include "report_frame.h"
 #include "report_json.h"
 
@@ -335,68 +336,6 @@ static enum status add_curves(struct page *page, json_t *object, const struct su
 
 /* ---- another database ---- */
 
-struct named {
-	const char *name;
-	uint32_t index;
-};
-
-static int by_name(const void *a, const void *b)
-{
-	const struct named *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-
-	if (order != 0)
-		return order;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static struct named *sorted_names(const struct db_image_functions *image, uint32_t *ret_count)
-{
-	struct named *names = calloc((size_t)image->count + 1, sizeof(*names));
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; names && i < image->count; i++)
-		if (image->functions[i].name)
-			names[n++] = (struct named){image->functions[i].name, i};
-	if (n)
-		qsort(names, n, sizeof(*names), by_name);
-	*ret_count = n;
-	return names;
-}
-
-/* Which function here each of the other image's is: the one at the same RVA of the same
- * file, or that of the same name; functions that share a name are paired in their order.
- * The others come behind ours.  Returns how many these are. */
-static bool translate(const struct subject *s, const struct subject *other,
-		      uint32_t *translated, uint32_t *ret_extra)
-{
-	uint32_t mine_count, theirs_count, m = 0, extra = 0;
-	struct named *mine = sorted_names(&s->image, &mine_count);
-	struct named *theirs = sorted_names(&other->image, &theirs_count);
-	bool same = strcmp(s->row->hash, other->row->hash) == 0;
-	bool ok = mine && theirs;
-
-	for (uint32_t i = 0; i < other->image.count; i++) {
-		uint32_t f = same ? function_at(&s->image, other->image.functions[i].rva)
-				  : s->image.count;
-
-		translated[i] = f < s->image.count ? f : UINT32_MAX;
-	}
-	for (uint32_t t = 0; ok && !same && t < theirs_count; t++) {
-		while (m < mine_count && strcmp(mine[m].name, theirs[t].name) < 0)
-			m++;
-		if (m < mine_count && strcmp(mine[m].name, theirs[t].name) == 0)
-			translated[theirs[t].index] = mine[m++].index;
-	}
-	for (uint32_t i = 0; i < other->image.count; i++)
-		if (translated[i] == UINT32_MAX)
-			translated[i] = s->image.count + extra++;
-	*ret_extra = extra;
-	free(mine);
-	free(theirs);
-	return ok;
-}
-
 static void add_extra(struct page *page, json_t *object, const struct subject *s,
 		      const struct subject *other, const uint32_t *translated, uint32_t count)
 {
@@ -432,15 +371,12 @@ static enum status add_other(struct page *page, json_t *object, struct db *db,
 {
 	json_t *against = json_object();
 	json_t *runs;
-	uint32_t *translated = calloc((size_t)other->image.count + 1, sizeof(*translated));
-	uint32_t extra;
-	enum status status = STATUS_OK;
+	uint32_t *translated = NULL, extra = 0;
+	enum status status = functions_match(s, other, &translated, &extra, diag);
 
 	put_value(page, object, "against", against);
 	runs = put_array(page, against, "runs");
-	if (!translated || !translate(s, other, translated, &extra))
-		status = diag_no_memory(diag);
-	else
+	if (status == STATUS_OK)
 		add_extra(page, against, s, other, translated, extra);
 	for (uint32_t r = 0; r < other->profile.count && status == STATUS_OK; r++) {
 		const struct db_profile_run *run = &other->profile.runs[r];

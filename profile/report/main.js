@@ -378,7 +378,8 @@ const App = {
     const from = image.runs[Number(element('diff-from').value)];
     const to = image.runs[Number(element('diff-to').value)];
     if (!from || !to) return;
-    const { rows, common } = Differences.between(from, to);
+    App.differences = Differences.between(from, to);
+    const { rows, common } = App.differences;
     const of = (what) => rows.filter((row) => row.what === what).length;
     const tile = (id, value, text) => make('div', { class: 'tile' }, make('b', { id }, count(value)),
       make('span', {}, text));

@@ -266,8 +266,8 @@ def longest_rising(values):
     return max(best, default=0)
 
 
-def check_differences(browser, before, after):
-    """`before` and `after` are the RVAs in their order."""
+def check_differences(browser, before, after, told):
+    """`before` and `after` are the RVAs in their order, `told` what --json says of them."""
     common = [rva for rva in after if rva in set(before)]
     places = {rva: i for i, rva in enumerate(before)}
     moved = len(common) - longest_rising([places[rva] for rva in common])
@@ -275,6 +275,12 @@ def check_differences(browser, before, after):
     check('differences', text_of(browser, '#diff-tiles b'),
           [thousands(n) for n in (len(set(after) - set(before)), len(set(before) - set(after)),
                                   moved, len(common))])
+    check('differences of --json', [told[key] for key in ('new', 'gone', 'moved', 'common')],
+          [len(set(after) - set(before)), len(set(before) - set(after)), moved, len(common)])
+    rows = browser.run('return App.differences.rows.map((r) => [r.what, '
+                       'Data.rvaOf(App.image, r.f), Data.sizeOf(App.image, r.f), r.from, r.to])')
+    check('each difference', sorted(map(str, rows)), sorted(str([
+        f[key] for key in ('what', 'rva', 'size', 'from', 'to')]) for f in told['functions']))
 
 
 def check_access(browser):
@@ -341,7 +347,7 @@ def check_big(folder, made_trace, tool):
         check('console', browser.problems(), [])
 
 
-def look(browser, page, image, path):
+def look(browser, page, image, path, told):
     browser.open(page)
     browser.wait('document.documentElement.dataset.ready', 'the page')
     check('title', browser.run('return document.title'), 'Appulse report: app.dll')
@@ -352,7 +358,7 @@ def look(browser, page, image, path):
     check_zoom(browser)
     check_faults(browser, image)
     runs = [run['run'] for run in image['runs']]
-    check_differences(browser, touched(path, runs[-2]), touched(path, runs[-1]))
+    check_differences(browser, touched(path, runs[-2]), touched(path, runs[-1]), told)
     check_access(browser)
     check('wider than the window', browser.run(
         'return document.documentElement.scrollWidth - innerWidth'), 0)
@@ -384,22 +390,29 @@ def main(made_trace, tool, screenshots=None):
             return subprocess.run([tool, 'report', '--db', path, *words], check=True,
                                   capture_output=True).stdout
 
+        def differences(*words):
+            """Of the image with functions."""
+            told = json.loads(report('--json', *words))['differences']
+            return next(d for d in told if d['image'] == image['image'])
+
         image = next(i for i in json.loads(report('--json'))['images'] if i['functions'])
+        told = differences('--from-run', str(image['runs'][-2]['run']))
         report('--html', page)
         once = page.read_bytes()
         report('--html', page, '--force')
         check('the same page again', page.read_bytes() == once, True)
         with Browser() as browser:
-            look(browser, page, image, path)
+            look(browser, page, image, path, told)
         with Browser(420, 900, dark=True) as browser:
-            look(browser, page, image, path)
+            look(browser, page, image, path, told)
             check_paper(browser, page)
         report('--html', page, '--force', '--against', other)
         with Browser() as browser:
             browser.open(page)
             browser.wait('document.documentElement.dataset.ready', 'the page')
             go_to(browser, 'differences')
-            check_differences(browser, touched(other, 1), touched(path, image['runs'][-1]['run']))
+            check_differences(browser, touched(other, 1), touched(path, image['runs'][-1]['run']),
+                              differences('--against', other))
             check('console', browser.problems(), [])
         check_big(folder, made_trace, tool)
         if screenshots:
