@@ -95,7 +95,12 @@ class Case(unittest.TestCase):
         return json.loads(got.stdout)
 
     def ok(self, *words, **more):
-        told = self.compare(*words, **more)
+        """Tried again when Wine did not start the program: it ends with 1 then (observed:
+        Wine 8.0, once in some thousand starts on a busy machine)."""
+        for _ in range(3):
+            told = self.compare(*words, **more)
+            if 'ended with exit code 1 with' not in told.get('error', {}).get('message', ''):
+                break
         self.assertEqual(told['status'], 'ok', told)
         return {metric['name']: metric for metric in told['metrics']}, told
 
