@@ -200,7 +200,7 @@ bool solver_table_is_open(const struct computed_jump *jump, uint32_t count)
 	return jump->bound.count == 0 || count < jump->bound.count;
 }
 
-static bool spend(struct discovery *d, uint32_t steps)
+bool jump_solver_spend(struct discovery *d, uint32_t steps)
 {
 	if (d->flow_steps < steps) {
 		d->flow_steps = 0;
@@ -217,6 +217,8 @@ uint32_t solver_table_count(const struct jump_solver *s, const struct computed_j
 	uint32_t bound = jump->bound.count;
 	struct rva to;
 
+	if (bound > TABLE_LIMIT && !jump->bound.wide)
+		return 0;
 	if (is_bounded(jump, limit)) {
 		while (count < bound && solver_read_entry(s, target, count, &to))
 			count++;
@@ -230,7 +232,7 @@ uint32_t solver_table_count(const struct jump_solver *s, const struct computed_j
 		if (bound && !jump->bound.wide && count < limit)
 			count = 0;
 	}
-	return spend(s->d, 1 + count / 4) ? count : 0;
+	return jump_solver_spend(s->d, 1 + count / 4) ? count : 0;
 }
 
 /* Whether the jump has a tail call's form, or is led by a pointer that was loaded whole

@@ -56,6 +56,9 @@ uint8_t jump_solver_displacement(struct jump_solver *s,
 /* Whether so many steps were made, or memory is out, that no jump can be solved. */
 bool jump_solver_is_spent(const struct discovery *d);
 
+/* Takes so many steps; false when they are not left, and then none are. */
+bool jump_solver_spend(struct discovery *d, uint32_t steps);
+
 /* Whether `rva` lies in the extent at hand. */
 bool solver_holds(const struct jump_solver *s, struct rva rva);
 

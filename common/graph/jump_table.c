@@ -145,16 +145,23 @@ static void add_entries_behind(struct proof *proof, const struct computed_jump *
 			       uint32_t count)
 {
 	struct jump_solver *s = &proof->solver;
-	uint32_t until = count + 1;
-	struct rva to;
+	bool cut = !jump->bound.wide && jump->bound.count > count;
+	uint32_t until = cut ? jump->bound.count : count + 1;
 
-	if (!jump->bound.wide && jump->bound.count > until)
-		until = jump->bound.count < TABLE_LIMIT ? jump->bound.count : TABLE_LIMIT;
+	if (!jump_solver_spend(s->d, until - count)) {
+		doubt_jump(proof, jump, false);
+		return;
+	}
 	for (uint32_t i = count; i < until; i++) {
 		struct entry_behind entry = {jump->at, rva_add(jump->target.table, 4 * i),
 					     i == count};
+		struct rva to = {0};
+		bool leads =
+			solver_read_entry(s, &jump->target, i, &to) == TABLE_ENTRY_LEADS;
 
-		if (solver_read_entry(s, &jump->target, i, &to) == TABLE_ENTRY_LEADS &&
+		/* Into the function, but to no known instruction: no proof that it is none.
+		 */
+		if ((leads || (cut && solver_holds(s, to))) &&
 		    !vec_push(&proof->behind, entry))
 			s->d->out_of_memory = true;
 	}
@@ -509,7 +516,7 @@ static void doubt_stray_entries(struct proof *proof)
 
 		if ((at == proof->led_to.len || proof->led_to.data[at].v != to.v) &&
 		    !is_code_anyway(&proof->solver.flow, to))
-			discovery_doubt(d, to, PIN_TABLE_CONFLICT);
+			discovery_doubt(d, to, PIN_UNDECODED);
 	}
 }
 
