@@ -324,6 +324,11 @@ static void note_preloading(struct compare_image *image, const struct timing *t)
 	image->resident_at_first += t->clock.whole;
 }
 
+static void forget_preloading(struct compare_image *image)
+{
+	image->runs = image->whole_reads = image->resident_at_first = 0;
+}
+
 static enum status check_timing(const struct compare *c, const struct timing *t,
 				struct diag *diag)
 {
@@ -400,6 +405,8 @@ enum status compare_time(struct compare *c, struct diag *diag)
 	for (unsigned side = 0; side < SIDE_COUNT && status == STATUS_OK; side++)
 		status = time_run(c, (enum compare_side)side, 0, diag);
 	c->server_starts = 0;
+	for (unsigned side = 0; side < SIDE_COUNT; side++)
+		forget_preloading(&c->images[side]);
 	if (status == STATUS_OK)
 		status = run_pairs(c, runs, time_run, diag);
 	for (unsigned i = 0; i <= COMPARE_RESIDENT && status == STATUS_OK; i++)

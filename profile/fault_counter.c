@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "quiet_thread.h"
 
 enum { PAGE_BYTES = 4096, POLL_MS = 10, RING_PAGES_MAX = 512, RING_PAGES_MIN = 8 };
 
@@ -431,7 +432,6 @@ static void *collect(void *counter)
 
 enum status fault_counter_start(struct fault_counter *counter, struct diag *diag)
 {
-	sigset_t all, old;
 	int err;
 
 	drain(counter);
@@ -439,11 +439,7 @@ enum status fault_counter_start(struct fault_counter *counter, struct diag *diag
 	counter->lost = 0;
 	counter->no_memory = false;
 	atomic_store(&counter->stop, false);
-	/* Signals are for the thread that runs the command. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&counter->thread, NULL, collect, counter);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = quiet_thread_start(&counter->thread, collect, counter);
 	if (err)
 		return diag_fail_errno(diag, STATUS_IO, err, "cannot start a thread");
 	counter->running = true;

@@ -6,21 +6,24 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "quiet_thread.h"
+
 enum { PIECE = 65536 };
 
 struct output_watch {
 	const char *marker;
-	size_t length;   /* of the marker */
-	char *text;      /* owned: the last `length` - 1 bytes at most, and room for PIECE */
-	size_t held;     /* bytes of it */
-	int from, to;    /* the pipe */
-	int stop;        /* an event */
+	size_t length; /* of the marker */
+	char *text;    /* owned: the last `length` - 1 bytes at most, and room for PIECE */
+	size_t held;   /* bytes of it */
+	int from, to;  /* the pipe */
+	int stop;      /* an event */
 	int64_t seen_ns; /* 0: not seen */
 	pthread_t thread;
 };
@@ -83,6 +86,7 @@ enum status output_watch_start(const char *marker, struct output_watch **ret_wat
 {
 	struct output_watch *w = calloc(1, sizeof(*w));
 	int fds[2] = {-1, -1};
+	bool ready = false;
 
 	if (!w)
 		return diag_no_memory(diag);
@@ -91,14 +95,18 @@ enum status output_watch_start(const char *marker, struct output_watch **ret_wat
 	w->length = strlen(marker);
 	w->text = malloc(w->length + PIECE);
 	w->stop = eventfd(0, EFD_CLOEXEC);
-	if (pipe2(fds, O_CLOEXEC) == 0)
-		fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	if (pipe2(fds, O_CLOEXEC) == 0 && fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0)
+		ready = true;
 	w->from = fds[0];
 	w->to = fds[1];
-	if (!w->text || w->stop < 0 || w->from < 0 ||
-	    pthread_create(&w->thread, NULL, work, w) != 0) {
+	if (!w->text || w->stop < 0 || !ready ||
+	    quiet_thread_start(&w->thread, work, w) != 0) {
+		bool full = !w->text;
+
 		release(w);
-		return diag_fail(diag, STATUS_IO, "cannot read the command's output");
+		return full ? diag_no_memory(diag)
+			    : diag_fail(diag, STATUS_IO,
+					"cannot read the command's output");
 	}
 	*ret_watch = w;
 	*ret_fd = w->to;

@@ -8,12 +8,12 @@
 #include "residency_watch.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "page_cache.h"
+#include "quiet_thread.h"
 
 enum { PAUSE_NS = 2000000 };
 
@@ -104,17 +104,12 @@ enum status residency_watch_start(const struct watched_file *files, uint32_t cou
 				  struct residency_watch **ret_watch, struct diag *diag)
 {
 	struct residency_watch *w = watch_new(files, count);
-	sigset_t all, old;
 	int err;
 
 	if (!w)
 		return diag_no_memory(diag);
 	diag_init(&w->diag);
-	/* Signals are for the thread that runs the command. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&w->thread, NULL, keep_looking, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = quiet_thread_start(&w->thread, keep_looking, w);
 	if (err) {
 		watch_free(w);
 		return diag_fail_errno(diag, STATUS_IO, err, "cannot start a thread");

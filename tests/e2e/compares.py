@@ -319,11 +319,21 @@ class Kills(Case):
         self.sleeping(5)
         self.before = state(self.folder)
 
+    def wait_until_swapped(self, tool):
+        until = time.monotonic() + SECONDS
+        while tool.poll() is None and time.monotonic() < until and \
+                not (self.folder / (DLL + '.appulse-original')).exists():
+            time.sleep(0.01)
+
     def kill(self, sent, seconds, program):
+        """After so many seconds; None: when A has been swapped."""
         tool = subprocess.Popen(self.command(program=program), cwd=self.folder, env=ENVIRONMENT,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True)
-        time.sleep(seconds)
+        if seconds is None:
+            self.wait_until_swapped(tool)
+        else:
+            time.sleep(seconds)
         tool.send_signal(sent)
         _, errors = tool.communicate(timeout=SECONDS)
         return tool.returncode, errors
@@ -340,11 +350,12 @@ class Kills(Case):
     def test_killed(self):
         swapped = 0
         for number in range(12):
-            self.kill(signal.SIGKILL, 0.05 + 0.013 * number, self.PROGRAM)
+            seconds = 0.05 + 0.013 * number if number else None
+            self.kill(signal.SIGKILL, seconds, self.PROGRAM)
             swapped += self.check_killed()
             if number % 2:
                 # The next comparison puts it right too.
-                self.kill(signal.SIGTERM, 0.5, self.PROGRAM)
+                self.run_words(self.command(program=self.PROGRAM))
             else:
                 done = self.run_words([APPULSE, 'restore', DLL])
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -353,7 +364,7 @@ class Kills(Case):
 
     def test_signals(self):
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            code, errors = self.kill(sent, 0.5, ['sleep', '60'])
+            code, errors = self.kill(sent, None, ['sleep', '60'])
             self.assertEqual(code, 1)
             self.assertIn('interrupted by signal', errors)
             self.assertEqual(state(self.folder), self.before)

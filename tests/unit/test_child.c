@@ -82,7 +82,7 @@ static void read_output(struct child *child, const char *script, char *ret_text,
 	assert_int_equal(pipe(fds), 0);
 	child->command = words;
 	child->output_fd = fds[1];
-	child->patience = 1;
+	child->patience = 60;
 	assert_int_equal(child_run(child, ret_exit, NULL), STATUS_OK);
 	close(fds[1]);
 	n = read(fds[0], ret_text, size - 1);

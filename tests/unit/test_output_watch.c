@@ -1,9 +1,11 @@
 /* Waiting for a text in what a command prints. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +41,37 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
+/* The watch takes the time right after it has read. */
+static void wait_until_read(int fd)
+{
+	int left = 1;
+
+	while (left > 0) {
+		assert_int_equal(ioctl(fd, FIONREAD, &left), 0);
+		pause_ms(10);
+	}
+	pause_ms(50);
+}
+
+/* A signal of the process is for the thread that waits for it. */
+static void test_signals_are_not_for_it(void **state)
+{
+	const struct timespec limit = {.tv_sec = 60};
+	struct output_watch *watch;
+	sigset_t one, before;
+	int fd;
+
+	(void)state;
+	watch = start("ready", &fd);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &one, &before);
+	kill(getpid(), SIGUSR1);
+	assert_int_equal(sigtimedwait(&one, NULL, &limit), SIGUSR1);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(output_watch_stop(watch), 0);
+}
+
 /* The time is that of the first one, not that of the end. */
 static void test_the_first_marker(void **state)
 {
@@ -48,7 +81,7 @@ static void test_the_first_marker(void **state)
 
 	(void)state;
 	print(fd, "one\nnow ready to go\n");
-	pause_ms(50);
+	wait_until_read(fd);
 	between = now();
 	print(fd, "ready again\n");
 	seen = output_watch_stop(watch);
@@ -99,6 +132,7 @@ static void test_no_output(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signals_are_not_for_it),
 		cmocka_unit_test(test_the_first_marker),
 		cmocka_unit_test(test_a_marker_in_pieces),
 		cmocka_unit_test(test_much_output),
