@@ -54,8 +54,8 @@ static void put_spread(struct result *r, json_t *metric, const char *key,
 
 static void put_ratio(struct result *r, json_t *metric, const struct paired *p)
 {
-	static const char *const keys[] = {"ratio", "ratio_low", "ratio_high", "probability"};
-	const double values[] = {p->ratio, p->low, p->high, p->probability};
+	static const char *const keys[] = {"ratio", "ratio_low", "ratio_high"};
+	const double values[] = {p->ratio, p->low, p->high};
 	static const char *const verdicts[] = {[PAIRED_SAME] = "no-difference-seen",
 					       [PAIRED_LESS] = "less", [PAIRED_MORE] = "more"};
 
@@ -64,6 +64,7 @@ static void put_ratio(struct result *r, json_t *metric, const struct paired *p)
 			result_put_real(r, metric, keys[i], values[i]);
 		else
 			result_put_null(r, metric, keys[i]);
+	result_put_real(r, metric, "probability", p->probability);
 	result_put_text(r, metric, "verdict", verdicts[p->verdict]);
 	if (p->has_ratio)
 		result_put_count(r, metric, "runs_for_2_percent", p->needed);
@@ -203,7 +204,8 @@ static void print_verdict(unsigned metric, const struct compare_series *s)
 
 	printf("  %-12s ", metric_name(metric));
 	if (!p->has_ratio)
-		puts("no ratio, A is 0");
+		printf("%s (no ratio, as a value is 0)\n",
+		       p->verdict == PAIRED_SAME ? "no difference seen" : word);
 	else if (p->verdict == PAIRED_SAME)
 		printf("no difference seen (95 %% interval %+.1f to %+.1f %%)\n",
 		       (p->low - 1) * 100, (p->high - 1) * 100);

@@ -31,8 +31,9 @@ enum paired_verdict {
 
 struct paired {
 	struct spread a, b;
-	bool has_ratio;     /* false: some value is 0 where the other one is not, and what
-			     * follows is 0 and SAME */
+	bool has_ratio;     /* false: some value is 0 where the other one is not; then the
+			     * signs of the differences alone decide, and the other figures
+			     * are 0 */
 	double ratio;       /* median of B / A */
 	double low, high;   /* 95 % interval of it */
 	double probability; /* of the sign test */

@@ -92,6 +92,22 @@ static void test_equal_values(void **unused)
 	near(p.b.median, 3, 0);
 }
 
+/* All hard faults gone: there is no ratio, but a difference. */
+static void test_nothing_left(void **unused)
+{
+	static const double a[] = {3, 4, 3, 3, 5, 3, 3}, none[7] = {0};
+	struct paired p;
+
+	(void)unused;
+	assert_true(paired_compare(a, none, 7, 1, &p));
+	assert_false(p.has_ratio);
+	assert_int_equal(p.verdict, PAIRED_LESS);
+	near(p.probability, 2.0 / 128, 1e-9);
+	assert_true(paired_compare(none, a, 7, 1, &p));
+	assert_false(p.has_ratio);
+	assert_int_equal(p.verdict, PAIRED_MORE);
+}
+
 /* Both views must agree.  Of 13 pairs three lie to the other side: that is no more than
  * chance makes now and then, though the interval does not hold 1.  Of 14, one: enough. */
 static void test_both_views_count(void **unused)
@@ -182,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_equal_values),
+		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_both_views_count),
 		cmocka_unit_test(test_nothing_is_seen_where_nothing_is),
 		cmocka_unit_test(test_what_is_there_is_seen),
