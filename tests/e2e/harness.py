@@ -42,6 +42,7 @@ import corpus  # noqa: E402
 SERVER_SECONDS = 60
 WINE_SECONDS = 60
 STARTS = 3
+RESTARTS = 2    # in a test program; more are no accident
 TOOL_SECONDS = 120
 # On a machine that does much else, all limits times this.
 PATIENCE = float(os.environ.get("APPULSE_PATIENCE", "1"))
@@ -50,7 +51,7 @@ PATIENCE = float(os.environ.get("APPULSE_PATIENCE", "1"))
 # ---- results ---------------------------------------------------------------------------
 
 class Results:
-    count = failed = 0
+    count = failed = restarts = 0
 
 
 def note(text):
@@ -70,6 +71,8 @@ def check(name, good, detail=""):
 
 
 def finish():
+    if Results.restarts > RESTARTS:
+        check("Wine starts programs", False, f"{Results.restarts} were started again")
     print(f"1..{Results.count}")
     sys.exit(1 if Results.failed or not Results.count else 0)
 
@@ -231,6 +234,7 @@ class Case:
                               seconds=self.seconds)
             if not never_began(result):
                 break
+            Results.restarts += 1
             note(f"started again: {self.exe} in {folder}")
         return result
 
