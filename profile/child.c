@@ -117,19 +117,23 @@ static unsigned read_proc(pid_t pid, const char *name, char *ret_text, unsigned 
 	return (unsigned)n;
 }
 
-/* Whether `pid` is a living child of ours (proc(5): "pid (name) state ppid"). */
+/* Whether `pid` is a living child of ours (proc(5): "pid (name) state ppid", and field 20:
+ * threads).  One whose first thread has ended is a zombie, with others that go on. */
 static bool is_child(pid_t pid)
 {
 	char text[512];
 	const char *p;
 	char state;
-	int parent;
+	int parent, threads;
 
 	if (!read_proc(pid, "stat", text, sizeof(text)))
 		return false;
 	p = strrchr(text, ')');
-	return p && sscanf(p + 1, " %c %d", &state, &parent) == 2 && state != 'Z' &&
-	       parent == (int)getpid();
+	return p &&
+	       sscanf(p + 1,
+		      " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+		      &state, &parent, &threads) == 3 &&
+	       (state != 'Z' || threads > 1) && parent == (int)getpid();
 }
 
 static bool is_service(pid_t pid)

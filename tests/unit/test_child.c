@@ -1,12 +1,15 @@
 /* Which processes a collector does not wait for, and what a command gets from it.  How it
  * passes signals on is in tests/golden/profile.txt. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -142,7 +145,39 @@ static void time_ends_with_the_last_process(void **state)
 	assert_int_equal(exit.left_running, 0);
 }
 
-int main(void)
+static void *go_on(void *with)
+{
+	const struct timespec while_of = {.tv_nsec = 300000000};
+
+	(void)with;
+	nanosleep(&while_of, NULL);
+	_exit(0);
+}
+
+/* A process of which the first thread has ended, and another one goes on. */
+static void run_on_another_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, go_on, NULL);
+	pthread_exit(NULL);
+}
+
+static void a_process_is_all_its_threads(void **state)
+{
+	struct child child = {0};
+	struct child_exit exit;
+	char script[4200], self[4096] = {0}, text[100];
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(script, sizeof(script), "'%s' thread > /dev/null & echo done", self);
+	read_output(&child, script, text, sizeof(text), &exit);
+	assert_string_equal(text, "done\n");
+	assert_true(exit.wall_seconds >= 0.3);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wine_and_its_services_are_known),
@@ -151,7 +186,10 @@ int main(void)
 		cmocka_unit_test(variables_are_the_child_s_alone),
 		cmocka_unit_test(the_mask_is_the_child_s),
 		cmocka_unit_test(time_ends_with_the_last_process),
+		cmocka_unit_test(a_process_is_all_its_threads),
 	};
 
+	if (argc > 1 && strcmp(argv[1], "thread") == 0)
+		run_on_another_thread();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
