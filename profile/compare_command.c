@@ -117,9 +117,10 @@ static enum status begin(struct compare *c, const struct command_line *line,
 
 	c->command = line->command;
 	c->random = c->options->seed;
-	hold_signals(c);
+	/* A signal ends the tool while it waits for the folder. */
 	if (status == STATUS_OK)
 		status = open_folder(c, line->arguments.data[0], diag);
+	hold_signals(c);
 	for (unsigned side = 0; side < SIDE_COUNT && status == STATUS_OK; side++)
 		status = open_image(c, (enum compare_side)side, line->arguments.data[side],
 				    diag);
@@ -144,6 +145,10 @@ static void warn(const struct compare *c)
 				  "where functions lie in it hardly matters then, and pages and "
 				  "faults mislead", image->path);
 	}
+	if (c->again)
+		tool_warn(c->tool,
+			  "runs made again, as the program ended with another exit code before "
+			  "it loaded the image: %u", c->again);
 	if (c->server_starts)
 		tool_warn(c->tool,
 			  "Wine's server was started anew %u times between runs, which takes "

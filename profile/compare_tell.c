@@ -124,6 +124,7 @@ void compare_tell_json(const struct compare *c)
 	result_put_text(r, r->root, "fault_counter", c->fault_counter);
 	result_put_text(r, r->root, "faults_not_counted", c->not_counted);
 	result_put_count(r, r->root, "wine_server_starts", c->server_starts);
+	result_put_count(r, r->root, "runs_again", c->again);
 	images = result_put_array(r, r->root, "images");
 	for (unsigned side = 0; side < SIDE_COUNT; side++)
 		put_image(r, images, &c->images[side]);

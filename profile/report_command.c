@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/human.h"
 #include "cli/options.h"
 #include "cli/table.h"
@@ -461,10 +462,22 @@ static enum status write_page(struct report *r, struct diag *diag)
 	return STATUS_OK;
 }
 
+/* The page may not take the place of what it is made from. */
+static enum status check_paths(const struct report *r, struct diag *diag)
+{
+	if (paths_meet(r->html, r->database) || paths_meet(r->html, r->other))
+		return diag_fail(diag, STATUS_USAGE,
+				 "'%s' is a database, the page needs a place of its own",
+				 r->html);
+	return STATUS_OK;
+}
+
 static enum status report(struct report *r, struct diag *diag)
 {
 	enum status status = database_option_check(r->database, diag);
 
+	if (status == STATUS_OK)
+		status = check_paths(r, diag);
 	if (status == STATUS_OK)
 		status = db_open(r->database, DB_READONLY, &r->db, diag);
 	if (status == STATUS_OK)

@@ -306,7 +306,9 @@ static void select_run(struct db_profile *profile, int64_t run)
 	others.runs = calloc((size_t)others.count + 1, sizeof(*others.runs));
 	if (!others.runs)
 		return;
-	memcpy(others.runs, profile->runs + kept.count, others.count * sizeof(*others.runs));
+	if (others.count)
+		memcpy(others.runs, profile->runs + kept.count,
+		       others.count * sizeof(*others.runs));
 	db_profile_release(&others);
 	profile->count = kept.count;
 }

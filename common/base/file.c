@@ -86,11 +86,15 @@ enum status output_file_open(struct output_file *out, const char *path, bool for
 			     struct diag *diag)
 {
 	size_t size = strlen(path) + sizeof(".XXXXXX");
+	struct stat st;
 
 	*out = (struct output_file){.fd = -1, .force = force};
 	if (!force && access(path, F_OK) == 0)
 		return diag_fail(diag, STATUS_EXISTS,
 				 "output '%s' exists, use --force to replace it", path);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return diag_fail(diag, STATUS_IO,
+				 "cannot replace '%s': it is no regular file", path);
 	out->path = strdup(path);
 	out->temporary = malloc(size);
 	if (!out->path || !out->temporary) {

@@ -33,6 +33,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static enum status make_file(const struct swap_folder *f, const char *name,
 static enum status remove_file(const struct swap_folder *f, const char *name,
 			       struct diag *diag)
 {
-	if (unlinkat(f->fd, name, 0) != 0 && errno != ENOENT)
+	if (unlinkat(f->fd, name, 0) != 0 && errno != ENOENT && errno != ENAMETOOLONG)
 		return fail(f, diag, "remove", name);
 	return STATUS_OK;
 }
@@ -376,7 +377,7 @@ enum status swap_folder_add(struct swap_folder *folder, const char *name,
 	struct mapped_file file;
 	enum status status;
 
-	if (!swap_name_is_fit(name))
+	if (!swap_name_is_fit(name) || strlen(name) + sizeof(SWAP_ORIGINAL) - 1 > NAME_MAX)
 		return diag_fail(diag, STATUS_USAGE, "a file named '%s' cannot be swapped",
 				 name);
 	status = mapped_file_open(&file, replacement, diag);
@@ -493,18 +494,43 @@ enum status swap_in(struct swap_folder *folder, struct diag *diag)
 		status = swap_entry_in(folder, &folder->entries.data[i], diag);
 	if (status != STATUS_OK)
 		(void)swap_out(folder, NULL);
+	folder->complete = status == STATUS_OK;
 	return status;
+}
+
+/* Somebody has taken an original away that swap_in had put aside: what stands in its place
+ * is ours, and the caller must not believe otherwise. */
+static enum status check_originals(const struct swap_folder *f, struct diag *diag)
+{
+	for (uint32_t i = 0; i < f->entries.len; i++) {
+		const struct swap_entry *e = &f->entries.data[i];
+		char *original = with_suffix(e->name, SWAP_ORIGINAL);
+		struct stat st;
+		bool gone = original && !e->added && !exists(f, original, &st);
+
+		free(original);
+		if (!original)
+			return diag_no_memory(diag);
+		if (gone)
+			return diag_fail(diag, STATUS_IO,
+					 "'%s/%s%s', the original, has gone while another "
+					 "file stood in its place, and still stands there",
+					 f->path, e->name, SWAP_ORIGINAL);
+	}
+	return STATUS_OK;
 }
 
 enum status swap_out(struct swap_folder *folder, struct diag *diag)
 {
+	enum status kept = folder->complete ? check_originals(folder, diag) : STATUS_OK;
 	enum status status = STATUS_OK;
 
+	folder->complete = false;
 	if (folder->swapped)
-		status = restore(folder, false, diag);
+		status = restore(folder, false, kept == STATUS_OK ? diag : NULL);
 	if (status == STATUS_OK) {
 		folder->swapped = false;
 		swap_entries_release(&folder->entries);
 	}
-	return status;
+	return kept == STATUS_OK ? status : kept;
 }

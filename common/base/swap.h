@@ -40,6 +40,7 @@ struct swap_folder {
 	int fd;                      /* of the folder, locked; -1: not open */
 	struct swap_entries entries; /* what swap_in puts there */
 	bool swapped;                /* a journal of ours stands in the folder */
+	bool complete;               /* and all replacements in theirs */
 	swap_tell_fn *tell;
 	void *with;
 };

@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/vec.h"
@@ -207,11 +209,23 @@ static int finish(struct tool *tool, enum status status, struct diag *diag)
 	return status_exit_code(status);
 }
 
+/* A file that is opened while one of the three is closed would get its number, and what is
+ * meant for the one would go into the other.  Reading and writing still fail. */
+static void open_standard_files(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", modes[fd]);
+}
+
 int tool_main(struct tool *tool, int argc, char **argv)
 {
 	struct diag diag;
 	enum status status;
 
+	open_standard_files();
 	memory_keep_freed();
 	diag_init(&diag);
 	result_init(&tool->result);

@@ -186,8 +186,8 @@ def prepare_wine():
 
 def never_began(result):
     """Whether a program ended as one that Wine could not start: with 1, and not a word.
-    Observed (Wine 8.0) once in some thousand starts, on a machine with five times as much to
-    do as it has processors."""
+    Observed once in some hundred to thousand starts (Wine 8.0, Linux 6.18): the kernel has put
+    the heap where Windows has the shared user data, and Wine "failed to map" that."""
     return result.code == 1 and not result.stdout and not result.stderr
 
 

@@ -178,6 +178,21 @@ static void an_existing_target_needs_force(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
+/* A device or a pipe would be gone. */
+static void what_is_no_file_is_not_replaced(void **state)
+{
+	struct diag diag;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(file_write("pipe", "new", 3, true, &diag), STATUS_IO);
+	assert_string_equal(diag.message, "cannot replace 'pipe': it is no regular file");
+	assert_int_equal(stat("pipe", &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(count_entries(), 1);
+}
+
 /* Whoever made it in the meantime keeps it. */
 static void a_target_that_appears_meanwhile_is_kept(void **state)
 {
@@ -331,6 +346,7 @@ int main(void)
 		in_folder(a_new_file_appears_whole_at_commit),
 		in_folder(the_mode_can_be_chosen),
 		in_folder(an_existing_target_needs_force),
+		in_folder(what_is_no_file_is_not_replaced),
 		in_folder(a_target_that_appears_meanwhile_is_kept),
 		in_folder(a_discarded_output_leaves_no_trace),
 		in_folder(a_full_disk_leaves_the_target),

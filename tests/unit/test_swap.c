@@ -358,6 +358,29 @@ static void a_leftover_is_told(void **state)
 	place_remove(&p);
 }
 
+/* Somebody tidied up: what stands there is not the original. */
+static void a_lost_original_is_an_error(void **state)
+{
+	struct place p;
+	struct swap_folder f;
+	struct diag diag;
+	char path[256];
+
+	(void)state;
+	place_make(&p);
+	swap_place(&f, &p);
+	path_in(p.folder, "app.dll" SWAP_ORIGINAL, path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(swap_out(&f, &diag), STATUS_IO);
+	assert_non_null(strstr(diag.message, "app.dll" SWAP_ORIGINAL));
+	assert_true(holds(p.folder, "app.dll", NEW));
+	/* And nothing more is in the way. */
+	path_in(p.folder, SWAP_JOURNAL, path);
+	assert_int_equal(access(path, F_OK), -1);
+	swap_folder_close(&f);
+	place_remove(&p);
+}
+
 static void a_new_build_is_not_overwritten(void **state)
 {
 	struct place p;
@@ -452,7 +475,7 @@ static void a_missing_or_odd_image_is_no_swap(void **state)
 {
 	struct place p;
 	struct swap_folder f;
-	char path[256];
+	char path[256], longest[300] = "";
 
 	(void)state;
 	place_make(&p);
@@ -462,6 +485,12 @@ static void a_missing_or_odd_image_is_no_swap(void **state)
 	assert_int_equal(swap_in(&f, NULL), STATUS_IO);
 	assert_int_equal(swap_folder_add(&f, ".", path, false, NULL), STATUS_USAGE);
 	assert_int_equal(swap_folder_add(&f, "a/b", path, false, NULL), STATUS_USAGE);
+	/* There is no name for its original. */
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[255 - strlen(SWAP_ORIGINAL) + 1] = '\0';
+	assert_int_equal(swap_folder_add(&f, longest, path, false, NULL), STATUS_USAGE);
+	longest[255 - strlen(SWAP_ORIGINAL)] = '\0';
+	assert_int_equal(swap_folder_add(&f, longest, path, false, NULL), STATUS_OK);
 	assert_int_equal(swap_folder_add(&f, "app.dll", "/none/there", false, NULL),
 			 STATUS_IO);
 	swap_folder_close(&f);
@@ -550,6 +579,7 @@ int main(void)
 		cmocka_unit_test(nor_one_while_it_is_put_back),
 		cmocka_unit_test(a_swap_can_be_seen_and_is_undone),
 		cmocka_unit_test(a_leftover_is_told),
+		cmocka_unit_test(a_lost_original_is_an_error),
 		cmocka_unit_test(a_new_build_is_not_overwritten),
 		cmocka_unit_test(what_is_in_the_way_stays),
 		cmocka_unit_test(a_failure_midway_is_undone),
