@@ -228,14 +228,17 @@ class Case:
         return [self.way(folder, number, variables) for number in range(len(self.runs))]
 
     def way(self, folder, number, variables):
-        for _ in range(STARTS):
+        for start in range(STARTS):
             self.before(folder, number)
             result = run_wine(self.exe, self.runs[number], cwd=folder, variables=variables,
                               seconds=self.seconds)
             if not never_began(result):
                 break
+        else:
+            return result   # each time, so it is the program
+        if start:
             Results.restarts += 1
-            note(f"started again: {self.exe} in {folder}")
+            note(f"started {start + 1} times: {self.exe} in {folder}")
         return result
 
 
