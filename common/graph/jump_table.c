@@ -516,7 +516,7 @@ static void doubt_stray_entries(struct proof *proof)
 
 		if ((at == proof->led_to.len || proof->led_to.data[at].v != to.v) &&
 		    !is_code_anyway(&proof->solver.flow, to))
-			discovery_doubt(d, to, PIN_UNDECODED);
+			discovery_doubt(d, to, PIN_TABLE_CONFLICT);
 	}
 }
 

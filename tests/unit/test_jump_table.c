@@ -865,7 +865,7 @@ static void test_table_that_was_read_too_far(void **unused)
 	(void)unused;
 	built_graph_init(&t);
 	f = put_neighbours(&t, leaf, sizeof(leaf) - 1, 14);
-	assert_true(PINS(&t, f) & PIN(UNDECODED));
+	assert_true(PINS(&t, f) & PIN(TABLE_CONFLICT));
 	built_graph_release(&t);
 }
 
