@@ -85,7 +85,7 @@ static void note_server(struct compare *c)
 	c->server = server;
 }
 
-/* Wine 8.0 itself ends a program with 1, once in some hundred to thousand starts, when the
+/* Wine 8.0 itself ends a program with 1, once in some thousand starts, when the
  * kernel has put its heap where Windows has the shared user data (observed: Linux 6.18,
  * "failed to map the shared user data").  A run that ended otherwise than all others and
  * never mapped the image measures nothing, and is made again. */

@@ -18,6 +18,9 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+from own_wine import OwnWine  # noqa: E402
+
 PROFILE, APPULSE = (os.path.realpath(word) for word in sys.argv[1:3])
 FIXTURES = pathlib.Path(sys.argv[3])
 REORDER = pathlib.Path(APPULSE).parent / 'appulse-reorder'
@@ -29,29 +32,15 @@ COUNTED = ['hard faults', 'code pages']
 
 
 def setUpModule():
-    global PREFIX, TEMPORARY, ENVIRONMENT
-    PREFIX = tempfile.mkdtemp(prefix='appulse-wine-')
-    # One for all: Debian's Wine finds its server by it.
-    TEMPORARY = tempfile.mkdtemp(prefix='appulse-temporary-')
-    ENVIRONMENT = dict(os.environ, WINEPREFIX=PREFIX, WINEDEBUG='-all', TMPDIR=TEMPORARY,
-                       WINEDLLOVERRIDES='mscoree,mshtml=')
-    ENVIRONMENT.pop('DISPLAY', None)
-    subprocess.run(['wineboot', '-i'], env=ENVIRONMENT, check=True, timeout=SECONDS,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wineserver('-w')
+    global WINE, ENVIRONMENT
+    WINE = OwnWine()
+    ENVIRONMENT = WINE.environment
     # Kept while runs are timed.
-    wineserver('-p')
+    WINE.server('-p')
 
 
 def tearDownModule():
-    wineserver('-k')
-    wineserver('-w')
-    shutil.rmtree(PREFIX, ignore_errors=True)
-    shutil.rmtree(TEMPORARY, ignore_errors=True)
-
-
-def wineserver(word):
-    subprocess.run(['wineserver', word], env=ENVIRONMENT, timeout=SECONDS)
+    WINE.remove()
 
 
 def state(folder):

@@ -19,6 +19,9 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+from own_wine import OwnWine  # noqa: E402
+
 PROFILE = os.path.realpath(sys.argv[1])
 FIXTURES = pathlib.Path(sys.argv[2])
 REORDER = pathlib.Path(PROFILE).parent.parent / 'reorder' / 'appulse-reorder'
@@ -31,35 +34,14 @@ NOBODY = 65534
 
 
 def setUpModule():
-    global PREFIX, TEMPORARY, ENVIRONMENT
-    PREFIX = tempfile.mkdtemp(prefix='appulse-wine-')
-    # One for all: Debian's Wine finds its server by it.
-    TEMPORARY = tempfile.mkdtemp(prefix='appulse-temporary-')
-    ENVIRONMENT = dict(os.environ, WINEPREFIX=PREFIX, WINEDEBUG='-all', TMPDIR=TEMPORARY,
-                       WINEDLLOVERRIDES='mscoree,mshtml=')
-    ENVIRONMENT.pop('DISPLAY', None)
-    subprocess.run(['wineboot', '-i'], env=ENVIRONMENT, check=True, timeout=SECONDS,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end_server()
+    global WINE, ENVIRONMENT
+    WINE = OwnWine()
+    ENVIRONMENT = WINE.environment
+    WINE.end_server()
 
 
 def tearDownModule():
-    end_server()
-    shutil.rmtree(PREFIX, ignore_errors=True)
-    shutil.rmtree(TEMPORARY, ignore_errors=True)
-
-
-def end_server():
-    """And all its programs.  One that was starting may have begun a new server."""
-    until = time.monotonic() + SECONDS
-    while True:
-        subprocess.run(['wineserver', '-k'], env=ENVIRONMENT, timeout=SECONDS)
-        try:
-            subprocess.run(['wineserver', '-w'], env=ENVIRONMENT, timeout=10)
-            return
-        except subprocess.TimeoutExpired:
-            if time.monotonic() > until:
-                raise
+    WINE.remove()
 
 
 def steps(output):
@@ -74,7 +56,7 @@ def devices():
     found = set()
     for path in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
         with contextlib.suppress(OSError):
-            if TEMPORARY in path.read_text():
+            if WINE.temporary in path.read_text():
                 found.add(path.parent.parent.name)
     return found
 
@@ -91,7 +73,7 @@ class Case(unittest.TestCase):
 
     def left(self):
         """Our files in the temporary folder; Wine's server has its own there."""
-        return [name for name in os.listdir(TEMPORARY) if 'appulse' in name]
+        return [name for name in os.listdir(WINE.temporary) if 'appulse' in name]
 
     def run_words(self, words, **more):
         # Into files: what outlives the program would keep a pipe open.
@@ -147,7 +129,7 @@ class Agreement(Case):
             'SELECT page FROM page_touches JOIN processes ON process = processes.id'
             ' WHERE run = ?', run)}
         self.assertEqual(guards, set(steps(got.stderr)))
-        end_server()
+        WINE.end_server()
         for options in LOOP, PRELOAD, PAGEMAP:
             told, output = self.faults(*words, options=options)
             if told is None:
@@ -198,7 +180,7 @@ class Loop(Case):
         plain, _ = self.faults('race', options=LOOP)
         if plain is None:
             return
-        end_server()
+        WINE.end_server()
         ahead, _ = self.faults('race', options=[*LOOP, '--read-ahead', '32'])
         [before], [after] = plain['images'], ahead['images']
         self.assertEqual(ahead['read_ahead_kib'], 32)
@@ -219,9 +201,9 @@ class Loop(Case):
     def test_a_server_outside_is_noticed(self):
         if self.faults('walk', 20, options=LOOP)[0] is None:
             return
-        end_server()
-        subprocess.run(['wineserver', '-p'], env=ENVIRONMENT, timeout=SECONDS)
-        self.addCleanup(end_server)
+        WINE.end_server()
+        WINE.server('-p')
+        self.addCleanup(WINE.end_server)
         got = self.run_words(self.words('walk', 20, options=LOOP))
         self.assertEqual(got.returncode, 1)
         self.assertIn("end it by 'wineserver -k'", got.stderr)
@@ -232,7 +214,7 @@ class Loop(Case):
     def test_nothing_is_left_after_a_kill(self):
         if self.faults('walk', 20, options=LOOP)[0] is None:
             return
-        end_server()
+        WINE.end_server()
         content = (self.folder / DLL).read_bytes()
         old = devices()
         for number, sent in enumerate([signal.SIGKILL] * 8 + [signal.SIGTERM, signal.SIGINT]):
@@ -248,7 +230,7 @@ class Loop(Case):
                 tool.wait(timeout=SECONDS)
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(tool.pid, signal.SIGKILL)
-            end_server()
+            WINE.end_server()
             tool.wait(timeout=SECONDS)
             until = time.monotonic() + 60
             while devices() - old and time.monotonic() < until:
@@ -305,7 +287,7 @@ class Unprivileged(Case):
         if os.geteuid() == 0:
             self.who = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
             prefix = self.folder / 'prefix'
-            subprocess.run(['cp', '-a', PREFIX, prefix], check=True)
+            subprocess.run(['cp', '-a', WINE.prefix, prefix], check=True)
             (prefix / 'wineserver').unlink(missing_ok=True)
             (self.folder / 'tmp').mkdir()
             subprocess.run(['chown', '-R', f'{NOBODY}:{NOBODY}', self.folder], check=True)

@@ -186,7 +186,7 @@ def prepare_wine():
 
 def never_began(result):
     """Whether a program ended as one that Wine could not start: with 1, and not a word.
-    Observed once in some hundred to thousand starts (Wine 8.0, Linux 6.18): the kernel has put
+    Observed once in some thousand starts (Wine 8.0, Linux 6.18): the kernel has put
     the heap where Windows has the shared user data, and Wine "failed to map" that."""
     return result.code == 1 and not result.stdout and not result.stderr
 
