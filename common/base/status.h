@@ -35,6 +35,7 @@
 	X(BAD_DATABASE, "bad-database", 3)                    \
 	X(BAD_MAP, "bad-map", 3)                              \
 	X(BAD_ORDER, "bad-order", 3)                          \
+	X(BAD_SYMBOLS, "bad-symbols", 3)                      \
 	X(OTHER_IMAGE, "other-image", 3)                      \
 	X(VERIFY, "verification-failed", 4)
 

@@ -6,8 +6,7 @@
 /* "RSDS", GUID, age, path. */
 enum { CODEVIEW_GUID = 4, CODEVIEW_AGE = 20, CODEVIEW_PATH = 24 };
 
-/* As people and symbol servers write it (Microsoft Learn, "GUID structure"). */
-static void write_guid(const uint8_t *g, char ret_text[CODEVIEW_GUID_TEXT])
+void codeview_guid_text(const uint8_t *g, char ret_text[CODEVIEW_GUID_TEXT])
 {
 	snprintf(ret_text, CODEVIEW_GUID_TEXT,
 		 "{%08X-%04X-%04X-%02X%02X-%02X%02X%02X%02X%02X%02X}", load_u32(g),
@@ -27,7 +26,7 @@ void codeview_read(const struct image *image, const struct debug_directory *debu
 		    memcmp(data, "RSDS", 4) != 0 ||
 		    !memchr(data + CODEVIEW_PATH, 0, entry->size - CODEVIEW_PATH))
 			continue;
-		write_guid(data + CODEVIEW_GUID, ret_codeview->guid);
+		codeview_guid_text(data + CODEVIEW_GUID, ret_codeview->guid);
 		ret_codeview->age = load_u32(data + CODEVIEW_AGE);
 		ret_codeview->pdb = (const char *)data + CODEVIEW_PATH;
 		return;

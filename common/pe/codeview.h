@@ -18,4 +18,8 @@ struct codeview {
 void codeview_read(const struct image *image, const struct debug_directory *debug,
 		   struct codeview *ret_codeview);
 
+/* The 16 bytes of a GUID as people and symbol servers write them (Microsoft Learn, "GUID
+ * structure"). */
+void codeview_guid_text(const uint8_t *guid, char ret_text[CODEVIEW_GUID_TEXT]);
+
 #endif

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ['base', 'pe', 'decode', 'graph', 'layout', 'trace', 'cli']
+LAYERS = ['base', 'pe', 'symbols', 'decode', 'graph', 'layout', 'trace', 'cli']
 TOOLS = ['instrument', 'profile', 'reorder']
 
 # Foreign header, and who may include it.  The database is several files behind
