@@ -49,7 +49,13 @@ enum status companion_find(const struct companion *companion, char **ret_path,
 	enum status status;
 
 	if (given && given[0]) {
-		char *copy = strdup(given);
+		char *copy;
+
+		if (access(given, R_OK) != 0)
+			return diag_fail(diag, STATUS_NOT_FOUND,
+					 "cannot find '%s', which %s names", given,
+					 companion->variable);
+		copy = strdup(given);
 
 		if (!copy)
 			return diag_no_memory(diag);

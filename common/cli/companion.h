@@ -11,9 +11,10 @@ struct companion {
 };
 
 /* The file's path, on the heap, the caller frees.  The environment variable
- * rules when it is set.  Otherwise the file is looked for from the tool's own
- * place: in `folder`, as in a build folder; in the libexec folder, as installed;
- * beside the tool.  NOT_FOUND names the variable and the last place; NO_MEMORY. */
+ * rules when it is set: NOT_FOUND when its file cannot be read.  Otherwise the file is
+ * looked for from the tool's own place: in `folder`, as in a build folder; in the libexec
+ * folder, as installed; beside the tool.  NOT_FOUND names the variable and the last
+ * place; NO_MEMORY. */
 enum status companion_find(const struct companion *companion, char **ret_path,
 			   struct diag *diag);
 

@@ -30,10 +30,15 @@ static void the_variable_rules(void **state)
 	char *path;
 
 	(void)state;
-	setenv(variable, "/given/path", 1);
+	setenv(variable, "/proc/self/exe", 1);
 	assert_int_equal(companion_find(&companion, &path, &diag), STATUS_OK);
-	assert_string_equal(path, "/given/path");
+	assert_string_equal(path, "/proc/self/exe");
 	free(path);
+	diag_init(&diag);
+	setenv(variable, "/proc/self/no such file", 1);
+	assert_int_equal(companion_find(&companion, &path, &diag), STATUS_NOT_FOUND);
+	assert_non_null(strstr(diag.message, "/proc/self/no such file"));
+	assert_non_null(strstr(diag.message, variable));
 	unsetenv(variable);
 }
 
