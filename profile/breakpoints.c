@@ -96,7 +96,7 @@ static enum status prepare_image(struct debug_session *s, uint32_t index, struct
 		status = diag_fail(diag, STATUS_NOT_FOUND,
 				   "the database knows no functions of '%s', run "
 				   "appulse-instrument on it first", image->image.path);
-	else if (asprintf(&image->starts, "%s/starts-%" PRIu32, s->folder, index) < 0) {
+	else if (asprintf(&image->starts, "%s/starts-%" PRIu32, s->debugger.folder, index) < 0) {
 		image->starts = NULL;
 		status = diag_no_memory(diag);
 	} else {
@@ -168,7 +168,7 @@ static enum status trace(struct tool *tool, const struct run_options *run,
 		status = tool->json ? STATUS_OK : tell_people(&session, diag);
 	}
 	if (status == STATUS_OK)
-		status = child_status(&session.exit, command[0], diag);
+		status = child_status(&session.debugger.exit, command[0], diag);
 	db_close(db);
 	debug_session_release(&session);
 	return status;

@@ -11,7 +11,6 @@
  */
 #include "debug_session.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/companion.h"
 #include "cli/human.h"
-#include "debug_command.h"
 
 /* How long to wait for what outlives the debugger, which waits for all processes
  * that it debugs. */
@@ -66,36 +63,9 @@ static enum status open_images(struct debug_session *s, const struct string_list
 	return STATUS_OK;
 }
 
-static enum status make_folder(struct debug_session *s, struct diag *diag)
-{
-	const char *temporary = getenv("TMPDIR");
-
-	if (!temporary || !temporary[0])
-		temporary = "/tmp";
-	if (asprintf(&s->folder, "%s/appulse-debug-XXXXXX", temporary) < 0) {
-		s->folder = NULL;
-		return diag_no_memory(diag);
-	}
-	if (!mkdtemp(s->folder)) {
-		int err = errno;
-
-		free(s->folder);
-		s->folder = NULL;
-		return diag_fail_errno(diag, STATUS_IO, err, "cannot make a folder in '%s'",
-				       temporary);
-	}
-	if (asprintf(&s->log_path, "%s/log", s->folder) < 0) {
-		s->log_path = NULL;
-		return diag_no_memory(diag);
-	}
-	return STATUS_OK;
-}
-
 enum status debug_session_init(struct debug_session *session, enum debugger_mode mode,
 			       const struct string_list *paths, struct diag *diag)
 {
-	static const struct companion debugger = {"appulse-debugger.exe", "APPULSE_DEBUGGER",
-						  "debugger"};
 	enum status status;
 
 	memset(session, 0, sizeof(*session));
@@ -103,11 +73,7 @@ enum status debug_session_init(struct debug_session *session, enum debugger_mode
 	if (paths->len == 0)
 		return diag_fail(diag, STATUS_USAGE, "no image given, use '--image FILE'");
 	status = open_images(session, paths, diag);
-	if (status == STATUS_OK)
-		status = companion_find(&debugger, &session->debugger, diag);
-	if (status == STATUS_OK)
-		status = make_folder(session, diag);
-	return status;
+	return status == STATUS_OK ? debugger_run_init(&session->debugger, diag) : status;
 }
 
 void debug_session_release(struct debug_session *session)
@@ -121,30 +87,22 @@ void debug_session_release(struct debug_session *session)
 		free(image->seen);
 		image_release(&image->image);
 	}
-	if (session->log_path)
-		unlink(session->log_path);
-	if (session->folder)
-		rmdir(session->folder);
+	debugger_run_release(&session->debugger);
 	free(session->images);
-	free(session->debugger);
-	free(session->folder);
-	free(session->log_path);
 	free(session->wanted);
-	debugger_log_release(&session->log);
 	run_description_release(&session->description);
 	memset(session, 0, sizeof(*session));
 }
 
 /* ---- the run ---- */
 
-/* The debugger's words in the command, up to and with its "--". */
+/* The debugger's mode and images. */
 static char **debugger_words(const struct debug_session *s)
 {
-	char **words = calloc(4 * (size_t)s->image_count + 6, sizeof(*words)), **w = words;
+	char **words = calloc(4 * (size_t)s->image_count + 2, sizeof(*words)), **w = words;
 
 	if (!words)
 		return NULL;
-	*w++ = s->debugger;
 	*w++ = s->mode == DEBUGGER_PAGES ? "pages" : "breakpoints";
 	for (uint32_t i = 0; i < s->image_count; i++) {
 		*w++ = "--image";
@@ -154,56 +112,21 @@ static char **debugger_words(const struct debug_session *s)
 			*w++ = s->images[i].starts;
 		}
 	}
-	*w++ = "--log";
-	*w++ = s->log_path;
-	*w++ = "--";
 	return words;
 }
 
 static enum status run_child(struct debug_session *s, const char *output, bool json,
 			     char **command, struct diag *diag)
 {
-	char **words = debugger_words(s), **made = NULL;
-	struct child child = {.output = output, .output_to_stderr = json,
-			      .patience = PATIENCE_SECONDS};
+	char **words = debugger_words(s);
+	const struct child child = {.command = command, .output = output,
+				    .output_to_stderr = json, .patience = PATIENCE_SECONDS};
 	enum status status;
 
 	if (!words)
 		return diag_no_memory(diag);
-	status = debug_command_make(command, words, &made, diag);
-	child.command = made;
-	if (status == STATUS_OK)
-		status = child_run(&child, &s->exit, diag);
-	if (status == STATUS_OK && s->exit.exit == DB_EXIT_NOT_STARTED)
-		status = child_status(&s->exit, command[0], diag);
+	status = debugger_run_command(&s->debugger, words, &child, diag);
 	free(words);
-	free(made);
-	return status;
-}
-
-static enum status read_log(struct debug_session *s, char **command, struct diag *diag)
-{
-	struct mapped_file file;
-	enum status status;
-
-	if (access(s->log_path, F_OK) != 0) {
-		status = child_status(&s->exit, command[0], diag);
-		return status != STATUS_OK ? status
-					   : diag_fail(diag, STATUS_COMMAND,
-						       "the debugger '%s' did not start",
-						       s->debugger);
-	}
-	status = mapped_file_open(&file, s->log_path, diag);
-	if (status != STATUS_OK)
-		return status;
-	status = debugger_log_parse(file.data, file.size, &s->log, diag);
-	mapped_file_close(&file);
-	if (status == STATUS_OK && s->log.failed)
-		return diag_fail(diag, STATUS_COMMAND,
-				 "the program did not start (Windows error %u)", s->log.error);
-	/* The exit code of a Unix process has 8 bits only. */
-	if (status == STATUS_OK && s->log.ended && s->exit.exit == DB_EXIT_EXITED)
-		s->exit.code = (int)s->log.exit_code;
 	return status;
 }
 
@@ -240,12 +163,12 @@ static uint32_t find_wanted(const struct debug_session *s, const struct debugger
 /* Fills `wanted`; each file is hashed once. */
 static enum status identify(struct debug_session *s, struct tool *tool, struct diag *diag)
 {
-	const struct debugger_image *seen = s->log.images.data;
+	const struct debugger_image *seen = s->debugger.log.images.data;
 
-	s->wanted = calloc((size_t)s->log.images.len + 1, sizeof(*s->wanted));
+	s->wanted = calloc((size_t)s->debugger.log.images.len + 1, sizeof(*s->wanted));
 	if (!s->wanted)
 		return diag_no_memory(diag);
-	for (uint32_t i = 0; i < s->log.images.len; i++) {
+	for (uint32_t i = 0; i < s->debugger.log.images.len; i++) {
 		uint32_t k = 0;
 
 		while (k < i && (strcmp(seen[k].path, seen[i].path) != 0 ||
@@ -263,8 +186,8 @@ static enum status identify(struct debug_session *s, struct tool *tool, struct d
 
 static void count_loads(struct debug_session *s)
 {
-	for (uint32_t i = 0; i < s->log.images.len; i++) {
-		const struct debugger_image *seen = &s->log.images.data[i];
+	for (uint32_t i = 0; i < s->debugger.log.images.len; i++) {
+		const struct debugger_image *seen = &s->debugger.log.images.data[i];
 		struct debug_image *image;
 		bool first = true;
 
@@ -273,7 +196,7 @@ static void count_loads(struct debug_session *s)
 		image = &s->images[s->wanted[i]];
 		for (uint32_t k = 0; k < i; k++)
 			first &= s->wanted[k] != s->wanted[i] ||
-				 s->log.images.data[k].process != seen->process;
+				 s->debugger.log.images.data[k].process != seen->process;
 		image->loads++;
 		image->processes += first;
 		image->places = seen->places;
@@ -291,12 +214,12 @@ static enum status check_loaded(struct debug_session *s, struct tool *tool,
 	if (loaded == 0)
 		return diag_fail(diag, STATUS_NOT_FOUND,
 				 "the program did not load '%s', and ended with exit code %d",
-				 s->images[0].image.path, s->exit.code);
+				 s->images[0].image.path, s->debugger.exit.code);
 	for (uint32_t i = 0; i < s->image_count; i++)
 		if (s->images[i].loads == 0)
 			tool_warn(tool, "the program did not load '%s'",
 				  s->images[i].image.path);
-	if (!s->log.ended)
+	if (!s->debugger.log.ended)
 		tool_warn(tool, "the debugger was ended before the program: the run is "
 				"incomplete");
 	return STATUS_OK;
@@ -313,8 +236,6 @@ enum status debug_session_run(struct debug_session *session, struct tool *tool,
 	if (status == STATUS_OK)
 		status = run_child(session, options->output, tool->json, command,
 				   diag);
-	if (status == STATUS_OK)
-		status = read_log(session, command, diag);
 	if (status == STATUS_OK)
 		status = identify(session, tool, diag);
 	if (status != STATUS_OK)
@@ -336,13 +257,13 @@ void debug_session_tell(struct debug_session *session, struct tool *tool,
 	result_put_text(r, r->root, "kind",
 			db_run_kind_name(session->description.run.kind));
 	exit = result_put_object(r, r->root, "command_exit");
-	result_put_text(r, exit, "class", db_exit_name(session->exit.exit));
-	result_put_count(r, exit, "code", (uint32_t)session->exit.code);
-	result_put_real(r, exit, "wall_seconds", session->exit.wall_seconds);
-	result_put_flag(r, r->root, "complete", session->log.ended);
-	result_put_count(r, r->root, "processes", session->log.processes.len);
+	result_put_text(r, exit, "class", db_exit_name(session->debugger.exit.exit));
+	result_put_count(r, exit, "code", (uint32_t)session->debugger.exit.code);
+	result_put_real(r, exit, "wall_seconds", session->debugger.exit.wall_seconds);
+	result_put_flag(r, r->root, "complete", session->debugger.log.ended);
+	result_put_count(r, r->root, "processes", session->debugger.log.processes.len);
 	tool_note(tool, "run %lld: %s, stored in '%s'", (long long)session->run,
-		  human_seconds(session->exit.wall_seconds).text, database);
+		  human_seconds(session->debugger.exit.wall_seconds).text, database);
 }
 
 json_t *debug_session_tell_image(const struct debug_session *session, uint32_t index,

@@ -12,12 +12,11 @@
 #ifndef APPULSE_PROFILE_DEBUG_SESSION_H
 #define APPULSE_PROFILE_DEBUG_SESSION_H
 
-#include "child.h"
 #include "cli/options.h"
 #include "cli/tool.h"
+#include "debugger_run.h"
 #include "pe/image.h"
 #include "run_options.h"
-#include "trace/debugger_log.h"
 
 /* An image that the user named, and after the run what was seen of it. */
 struct debug_image {
@@ -39,13 +38,9 @@ struct debug_session {
 	enum debugger_mode mode;
 	struct debug_image *images; /* owned */
 	uint32_t image_count;
-	char *debugger;        /* owned: path of the debugger program */
-	char *folder;          /* owned: temporary, removed by debug_session_release */
-	char *log_path;        /* owned: in `folder` */
-	struct debugger_log log;
+	struct debugger_run debugger;
 	uint32_t *wanted;      /* owned: for each image of the log the index of ours,
 				* DEBUG_OTHER for another file of that name */
-	struct child_exit exit; /* of the command; its code is the program's full one */
 	struct run_description description;
 	int64_t run;           /* in the database, once stored */
 };

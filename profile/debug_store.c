@@ -36,7 +36,7 @@ static bool test_and_set(uint8_t *bits, uint32_t rva)
 static uint32_t drop_repeated(const struct debug_session *s, struct group_key *keys,
 			      uint32_t count, uint8_t *bits)
 {
-	const struct debugger_touch *touches = s->log.touches.data;
+	const struct debugger_touch *touches = s->debugger.log.touches.data;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -53,7 +53,7 @@ static void count_touches(struct debug_session *s, const struct group_key *keys,
 	struct debug_image *image = &s->images[keys[0].image];
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct debugger_touch *touch = &s->log.touches.data[keys[i].touch];
+		const struct debugger_touch *touch = &s->debugger.log.touches.data[keys[i].touch];
 
 		if (test_and_set(image->seen, touch->rva.v))
 			continue;
@@ -77,13 +77,13 @@ static enum status put_pages(struct debug_session *s, struct db *db, int64_t pro
 	if (!pages)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct debugger_touch *touch = &s->log.touches.data[keys[i].touch];
+		const struct debugger_touch *touch = &s->debugger.log.touches.data[keys[i].touch];
 
 		pages[i] = (struct db_page_touch){
 			.seq = keys[i].touch, .page = touch->rva, .thread = touch->thread,
 			.kind = kinds[touch->access],
-			.time_ns = debugger_log_ns(&s->log,
-						   &s->log.processes.data[keys[i].process],
+			.time_ns = debugger_log_ns(&s->debugger.log,
+						   &s->debugger.log.processes.data[keys[i].process],
 						   touch->ticks),
 		};
 	}
@@ -100,7 +100,7 @@ static enum status put_starts(struct debug_session *s, struct db *db, int64_t pr
 	struct db_touch *touches = calloc(count, sizeof(*touches));
 	struct db_trace trace = {
 		.process = process, .image = s->images[keys[0].image].id,
-		.incomplete = !s->log.processes.data[keys[0].process].ended,
+		.incomplete = !s->debugger.log.processes.data[keys[0].process].ended,
 		.touches = touches, .count = count,
 	};
 	enum db_trace_fate fate;
@@ -109,12 +109,12 @@ static enum status put_starts(struct debug_session *s, struct db *db, int64_t pr
 	if (!touches)
 		return diag_no_memory(diag);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct debugger_touch *touch = &s->log.touches.data[keys[i].touch];
+		const struct debugger_touch *touch = &s->debugger.log.touches.data[keys[i].touch];
 
 		touches[i] = (struct db_touch){
 			.seq = keys[i].touch, .rva = touch->rva, .thread = touch->thread,
-			.time_ns = debugger_log_ns(&s->log,
-						   &s->log.processes.data[keys[i].process],
+			.time_ns = debugger_log_ns(&s->debugger.log,
+						   &s->debugger.log.processes.data[keys[i].process],
 						   touch->ticks),
 		};
 	}
@@ -127,7 +127,7 @@ static enum status put_starts(struct debug_session *s, struct db *db, int64_t pr
 static enum status put_group(struct debug_session *s, struct db *db,
 			     struct group_key *keys, uint32_t count, struct diag *diag)
 {
-	const struct debugger_process *p = &s->log.processes.data[keys[0].process];
+	const struct debugger_process *p = &s->debugger.log.processes.data[keys[0].process];
 	struct db_process process = {
 		.run = s->run, .pid = p->pid, .started_ns = p->started_ns,
 		.executable = p->path[0] ? p->path : NULL,
@@ -151,15 +151,15 @@ static enum status put_group(struct debug_session *s, struct db *db,
 
 static enum status put_groups(struct debug_session *s, struct db *db, struct diag *diag)
 {
-	struct group_key *keys = calloc((size_t)s->log.touches.len + 1, sizeof(*keys));
+	struct group_key *keys = calloc((size_t)s->debugger.log.touches.len + 1, sizeof(*keys));
 	enum status status = keys ? STATUS_OK : diag_no_memory(diag);
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; keys && i < s->log.touches.len; i++) {
-		uint32_t image = s->log.touches.data[i].image;
+	for (uint32_t i = 0; keys && i < s->debugger.log.touches.len; i++) {
+		uint32_t image = s->debugger.log.touches.data[i].image;
 
 		if (s->wanted[image] != DEBUG_OTHER)
-			keys[count++] = (struct group_key){s->log.images.data[image].process,
+			keys[count++] = (struct group_key){s->debugger.log.images.data[image].process,
 							   s->wanted[image], i};
 	}
 	if (count > 0)
@@ -197,7 +197,8 @@ static enum status put_images(struct debug_session *s, struct db *db, struct dia
 enum status debug_session_store(struct debug_session *session, struct db *db,
 				struct diag *diag)
 {
-	enum db_exit exit = session->log.ended ? session->exit.exit : DB_EXIT_UNKNOWN;
+	const struct debugger_run *debugger = &session->debugger;
+	enum db_exit exit = debugger->log.ended ? debugger->exit.exit : DB_EXIT_UNKNOWN;
 	enum status status = db_begin(db, diag);
 
 	if (status != STATUS_OK)
@@ -208,8 +209,8 @@ enum status debug_session_store(struct debug_session *session, struct db *db,
 	if (status == STATUS_OK)
 		status = put_groups(session, db, diag);
 	if (status == STATUS_OK)
-		status = db_finish_run(db, session->run, exit, session->exit.code,
-				       session->exit.wall_seconds, diag);
+		status = db_finish_run(db, session->run, exit, debugger->exit.code,
+				       debugger->exit.wall_seconds, diag);
 	if (status == STATUS_OK)
 		return db_commit(db, diag);
 	db_rollback(db);

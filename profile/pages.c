@@ -66,7 +66,7 @@ static enum status measure(struct tool *tool, const struct run_options *run,
 		status = tool->json ? STATUS_OK : tell_people(&session, diag);
 	}
 	if (status == STATUS_OK)
-		status = child_status(&session.exit, command[0], diag);
+		status = child_status(&session.debugger.exit, command[0], diag);
 	db_close(db);
 	debug_session_release(&session);
 	return status;
