@@ -238,8 +238,10 @@ static enum status count_image(const struct fault_meter *meter, uint32_t index,
 {
 	const struct meter_image *m = &meter->images[index];
 	struct fault_counts *counts = &run->counts[index];
-	uint8_t *hard = calloc((size_t)m->pages.count + 1, 1);
-	bool ok = hard != NULL;
+	enum { HARD = 1, RESIDENT = 2 };
+	bool cached = meter->method != FAULT_METHOD_WORKING_SET;
+	uint8_t *seen = calloc((size_t)m->pages.count + 1, 1);
+	bool ok = seen != NULL;
 
 	counts->pages = m->pages.mapped;
 	counts->code_pages = m->pages.code;
@@ -250,7 +252,10 @@ static enum status count_image(const struct fault_meter *meter, uint32_t index,
 			continue;
 		counts->hard += f->kind == FAULT_HARD;
 		counts->soft += f->kind == FAULT_SOFT;
-		hard[image_pages_find(&m->pages, f->page)] |= f->kind == FAULT_HARD;
+		seen[image_pages_find(&m->pages, f->page)] |= f->kind == FAULT_HARD ? HARD
+							      : f->kind == FAULT_RESIDENT
+								      ? RESIDENT
+								      : 0;
 	}
 	for (uint32_t i = 0; i < m->pages.count && ok; i++) {
 		const struct image_page *page = &m->pages.pages[i];
@@ -259,16 +264,20 @@ static enum status count_image(const struct fault_meter *meter, uint32_t index,
 			continue;
 		counts->before += m->before[i];
 		counts->after += m->after[i];
-		counts->hard_pages += hard[i];
-		counts->hard_code_pages += hard[i] && page->code;
-		if (m->after[i] && !m->before[i] && !hard[i])
+		if (cached && m->after[i] && !m->before[i] && !seen[i]) {
+			seen[i] = RESIDENT;
 			ok = vec_push(&run->faults,
 				      ((struct page_fault){.image = index, .page = page->rva,
 							   .code = page->code,
 							   .kind = FAULT_RESIDENT,
 							   .time_ns = -1}));
+		}
+		counts->hard_pages += seen[i] & HARD;
+		counts->hard_code_pages += (seen[i] & HARD) && page->code;
+		counts->resident_pages += seen[i] == RESIDENT;
+		counts->resident_code_pages += seen[i] == RESIDENT && page->code;
 	}
-	free(hard);
+	free(seen);
 	return ok ? STATUS_OK : diag_no_memory(diag);
 }
 
@@ -378,6 +387,8 @@ static enum status run_prepared(struct fault_meter *meter, struct selection in,
 
 	if (meter->method == FAULT_METHOD_PRELOAD)
 		fault_preload_join(&meter->preload, &with);
+	if (meter->counter_kind == FAULT_COUNTER_QUERY)
+		return fault_working_set_run(meter, in.first, in.end, child, run, diag);
 	if (meter->counter_kind == FAULT_COUNTER_PERF)
 		return run_with_perf(meter, &with, run, diag);
 	status = meter->counter_kind == FAULT_COUNTER_PAGEMAP

@@ -130,6 +130,7 @@ static void close_method(struct fault_meter *meter)
 	meter->counter = NULL;
 	fault_preload_close(&meter->preload);
 	cold_disk_close(&meter->disk);
+	debugger_run_release(&meter->debugger);
 }
 
 static enum status copy_images(struct fault_meter *meter, struct diag *diag)
@@ -266,6 +267,19 @@ static enum status open_preload(struct fault_meter *meter, struct diag *diag)
 	return status == STATUS_OK ? pick_counter(meter, diag) : status;
 }
 
+static enum status open_working_set(struct fault_meter *meter, struct diag *diag)
+{
+	enum status status;
+
+	if (meter->options.read_ahead_kib > 0)
+		return diag_fail(diag, STATUS_COMMAND, "it sees no read-ahead");
+	meter->counter_kind = FAULT_COUNTER_QUERY;
+	status = check_owner(meter, diag);
+	if (status == STATUS_OK)
+		status = debugger_run_init(&meter->debugger, diag);
+	return status == STATUS_NOT_FOUND ? STATUS_COMMAND : status; /* with its message */
+}
+
 static enum status open_method(struct fault_meter *meter, enum fault_method method,
 			       struct diag *diag)
 {
@@ -273,6 +287,7 @@ static enum status open_method(struct fault_meter *meter, enum fault_method meth
 		[FAULT_METHOD_LOOP] = open_loop,
 		[FAULT_METHOD_PRELOAD] = open_preload,
 		[FAULT_METHOD_IN_PLACE] = open_in_place,
+		[FAULT_METHOD_WORKING_SET] = open_working_set,
 	};
 	enum status status = openers[method](meter, diag);
 
@@ -290,6 +305,8 @@ static enum status pick_method(struct fault_meter *meter, struct diag *diag)
 		struct diag why;
 		enum status status;
 
+		if (method == FAULT_METHOD_WORKING_SET && !meter->options.resident_will_do)
+			continue;
 		diag_init(&why);
 		status = open_method(meter, (enum fault_method)method, &why);
 		if (status == STATUS_OK)

@@ -19,6 +19,9 @@
  *   (Linux 6.16 and later) makes each first touch of a page a fault: then the first
  *   fault on a page that was not in memory when the command started counts as hard.
  * - IN_PLACE: the image stays where it is, with the disk's own read-ahead.
+ * - WORKING_SET: the image stays where it is, and the Windows debugger program asks which
+ *   of its pages are in the working set of each process when that ends.  Of faults it
+ *   knows nothing: pages are RESIDENT.
  *
  * Nothing of it outlives the process: devices and mounts vanish with it, whatever
  * ends it.  A meter belongs to one thread, the one that opened it, and a process
@@ -35,9 +38,10 @@
 #include "child.h"
 
 #define FAULT_METHOD_LIST(X)  \
-	X(LOOP, "loop")       \
-	X(PRELOAD, "preload") \
-	X(IN_PLACE, "in-place")
+	X(LOOP, "loop")         \
+	X(PRELOAD, "preload")   \
+	X(IN_PLACE, "in-place") \
+	X(WORKING_SET, "working-set")
 
 enum fault_method {
 #define X(id, name) FAULT_METHOD_##id,
@@ -52,7 +56,8 @@ enum fault_method {
 	X(PERF, "perf")       /* perf events: every fault with its address, in order */   \
 	X(PAGEMAP, "pagemap") /* page tables of the processes: no order, times, threads */ \
 	X(MINCORE, "mincore") /* pages that are in memory afterwards and were not before: \
-			       * no threads or processes, times from looking repeatedly */
+			       * no threads or processes, times from looking repeatedly */ \
+	X(QUERY, "query-working-set") /* QueryWorkingSetEx: no order, times, threads */
 
 enum fault_counter_kind {
 #define X(id, name) FAULT_COUNTER_##id,
@@ -75,6 +80,7 @@ struct fault_options {
 	bool soft;          /* record faults on pages that were in memory too, where perf
 			     * events can be used */
 	bool no_perf;       /* do without perf events */
+	bool resident_will_do; /* FAULT_METHOD_ANY may pick WORKING_SET */
 };
 
 struct fault_image {
@@ -89,7 +95,8 @@ enum fault_kind {
 	FAULT_HARD,
 	FAULT_SOFT,     /* a fault on a page that was in memory */
 	FAULT_RESIDENT, /* no fault was seen, but the page came into memory: by
-			 * read-ahead, or because somebody read the file */
+			 * read-ahead, or because somebody read the file.  WORKING_SET: it is
+			 * in the working set of a process at its end */
 };
 
 enum fault_access { FAULT_UNKNOWN_ACCESS, FAULT_EXECUTE, FAULT_DATA };
@@ -100,7 +107,7 @@ struct page_fault {
 	bool code;        /* of an executable section that cannot be written */
 	enum fault_kind kind;
 	enum fault_access access;
-	uint32_t process, thread; /* Linux ids; 0: unknown */
+	uint32_t process, thread; /* Linux ids, Windows' with WORKING_SET; 0: unknown */
 	int64_t time_ns;  /* since the command was started; -1: unknown */
 };
 
@@ -114,21 +121,24 @@ struct fault_counts {
 	uint32_t after;        /* pages in memory when it had ended */
 	uint64_t hard, soft;   /* faults */
 	uint32_t hard_pages, hard_code_pages; /* distinct pages with a hard fault */
+	uint32_t resident_pages, resident_code_pages; /* distinct RESIDENT ones */
 };
 
 /* A process that mapped one of the images. */
 struct fault_process {
-	uint32_t pid;       /* as Linux counts them */
+	uint32_t pid;       /* as Linux counts them; Windows' with WORKING_SET */
 	int64_t started_ns; /* since 1970, UTC */
 };
 
 struct fault_run {
 	struct child_exit exit;
-	VEC(struct fault_process) processes; /* known with the counter PERF only */
+	VEC(struct fault_process) processes; /* known with PERF and QUERY only */
 	VEC(struct page_fault) faults; /* in order; RESIDENT ones last, by page */
 	struct fault_counts *counts;   /* owned: for each image of the meter; zero for
 					* those that were not in this run */
 	uint32_t count;
+	uint64_t page_faults;          /* QUERY: of the processes as a whole, soft ones too;
+					* 0: the system does not tell */
 	uint64_t lost;                 /* events that could not be recorded; above 0 the
 					* faults are incomplete */
 };

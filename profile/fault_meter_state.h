@@ -4,6 +4,7 @@
 #define APPULSE_PROFILE_FAULT_METER_STATE_H
 
 #include "cold_disk.h"
+#include "debugger_run.h"
 #include "fault_counter.h"
 #include "fault_meter.h"
 #include "fault_preload.h"
@@ -29,7 +30,15 @@ struct fault_meter {
 	struct cold_disk disk;
 	struct fault_preload preload;
 	struct fault_counter *counter; /* PERF */
+	struct debugger_run debugger;  /* WORKING_SET: the last run of it */
 	char reason[2048];
 };
+
+/* Runs the command under the debugger, and puts what is in the working sets at the ends
+ * of its processes into `run`.  `first` and `end` are the images to look for.
+ * (fault_working_set.c) */
+enum status fault_working_set_run(struct fault_meter *meter, uint32_t first, uint32_t end,
+				  const struct child *child, struct fault_run *run,
+				  struct diag *diag);
 
 #endif

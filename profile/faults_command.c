@@ -19,7 +19,8 @@
 #define PATIENCE_SECONDS 10.0
 
 /* Of --method; the same order as enum fault_method, behind the first. */
-static const char *const method_words[] = {"auto", "loop", "preload", "in-place", NULL};
+static const char *const method_words[] = {"auto",     "loop",        "preload",
+					   "in-place", "working-set", NULL};
 
 struct faults_options {
 	struct run_options run;
@@ -82,7 +83,7 @@ static enum status open_meter(struct faults_session *s, struct diag *diag)
 		.method = o->method == 0 ? FAULT_METHOD_ANY
 					 : (enum fault_method)(o->method - 1),
 		.read_ahead_kib = (int)o->read_ahead, .cold = o->cold, .soft = o->soft,
-		.no_perf = o->no_perf,
+		.no_perf = o->no_perf, .resident_will_do = true,
 	};
 	enum status status;
 
@@ -95,6 +96,20 @@ static enum status open_meter(struct faults_session *s, struct diag *diag)
 	status = fault_meter_open(&options, images, o->images.len, &s->meter, diag);
 	free(images);
 	return status;
+}
+
+/* Whether the disk's own read-ahead is at work. */
+static bool reads_ahead_itself(const struct faults_session *s)
+{
+	enum fault_method method = fault_meter_method(s->meter);
+
+	return method == FAULT_METHOD_IN_PLACE || method == FAULT_METHOD_WORKING_SET;
+}
+
+/* Whether faults are known, and not what was in memory alone. */
+static bool knows_faults(const struct faults_session *s)
+{
+	return fault_meter_method(s->meter) != FAULT_METHOD_WORKING_SET;
 }
 
 /* ---- storing ---- */
@@ -155,11 +170,10 @@ static enum status put_image_faults(struct faults_session *s, struct db *db, uin
 				    struct diag *diag)
 {
 	const struct fault_counts *counts = &s->faults.counts[index];
-	bool in_place = fault_meter_method(s->meter) == FAULT_METHOD_IN_PLACE;
 	struct db_fault_run run = {
 		.run = s->run, .method = fault_method_name(fault_meter_method(s->meter)),
 		.counter = fault_counter_kind_name(fault_meter_counter(s->meter)),
-		.read_ahead = in_place ? -1 : (int64_t)s->options->read_ahead,
+		.read_ahead = reads_ahead_itself(s) ? -1 : (int64_t)s->options->read_ahead,
 		.cold = s->options->cold, .pages = counts->pages,
 		.code_pages = counts->code_pages, .before = counts->before,
 		.after = counts->after, .lost = s->faults.lost, .faults = rows,
@@ -206,11 +220,34 @@ static enum status store(struct faults_session *s, struct db *db, struct diag *d
 
 /* ---- telling ---- */
 
+static void tell_json_pages(const struct faults_session *s, json_t *object,
+			    const struct fault_counts *c)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+		bool of_faults;
+	} figures[] = {
+		{"hard_faults", c->hard, true},
+		{"hard_pages", c->hard_pages, true},
+		{"hard_code_pages", c->hard_code_pages, true},
+		{"soft_faults", c->soft, true},
+		{"working_set_pages", c->resident_pages, false},
+		{"working_set_code_pages", c->resident_code_pages, false},
+	};
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
+		if (figures[i].of_faults == knows_faults(s))
+			result_put_count(&s->tool->result, object, figures[i].name,
+					 figures[i].count);
+		else
+			result_put_null(&s->tool->result, object, figures[i].name);
+}
+
 static void tell_json(const struct faults_session *s)
 {
 	struct result *r = &s->tool->result;
 	const struct child_exit *exit = &s->faults.exit;
-	bool in_place = fault_meter_method(s->meter) == FAULT_METHOD_IN_PLACE;
 	json_t *object, *images;
 
 	result_put_text(r, r->root, "db", s->options->run.database);
@@ -218,20 +255,24 @@ static void tell_json(const struct faults_session *s)
 	result_put_text(r, r->root, "kind", db_run_kind_name(DB_RUN_FAULTS));
 	object = result_put_object(r, r->root, "command_exit");
 	result_put_text(r, object, "class", db_exit_name(exit->exit));
-	result_put_count(r, object, "code", (uint64_t)exit->code);
+	result_put_count(r, object, "code", (uint32_t)exit->code);
 	result_put_real(r, object, "wall_seconds", exit->wall_seconds);
 	result_put_text(r, r->root, "method",
 			fault_method_name(fault_meter_method(s->meter)));
 	result_put_text(r, r->root, "counter",
 			fault_counter_kind_name(fault_meter_counter(s->meter)));
 	result_put_text(r, r->root, "not_taken", fault_meter_reason(s->meter));
-	if (in_place)
+	if (reads_ahead_itself(s))
 		result_put_null(r, r->root, "read_ahead_kib");
 	else
 		result_put_count(r, r->root, "read_ahead_kib", s->options->read_ahead);
 	result_put_flag(r, r->root, "cold", s->options->cold);
 	result_put_count(r, r->root, "processes", s->faults.processes.len);
 	result_put_count(r, r->root, "lost_events", s->faults.lost);
+	if (s->faults.page_faults)
+		result_put_count(r, r->root, "page_faults", s->faults.page_faults);
+	else
+		result_put_null(r, r->root, "page_faults");
 	images = result_put_array(r, r->root, "images");
 	for (uint32_t i = 0; i < s->options->images.len; i++) {
 		const struct fault_counts *c = &s->faults.counts[i];
@@ -246,19 +287,18 @@ static void tell_json(const struct faults_session *s)
 		result_put_count(r, object, "code_pages", c->code_pages);
 		result_put_count(r, object, "resident_before", c->before);
 		result_put_count(r, object, "resident_after", c->after);
-		result_put_count(r, object, "hard_faults", c->hard);
-		result_put_count(r, object, "hard_pages", c->hard_pages);
-		result_put_count(r, object, "hard_code_pages", c->hard_code_pages);
-		result_put_count(r, object, "soft_faults", c->soft);
+		tell_json_pages(s, object, c);
 	}
 }
 
 static enum status tell_people(const struct faults_session *s, struct diag *diag)
 {
-	static const struct table_column columns[] = {
+	bool faults = knows_faults(s);
+	const struct table_column columns[] = {
 		{"image", TABLE_LEFT}, {"code pages", TABLE_RIGHT},
-		{"hard faults in code", TABLE_RIGHT}, {"share", TABLE_RIGHT},
-		{"elsewhere", TABLE_RIGHT}, {"in memory after", TABLE_RIGHT},
+		{faults ? "hard faults in code" : "in the working set", TABLE_RIGHT},
+		{"share", TABLE_RIGHT}, {"elsewhere", TABLE_RIGHT},
+		{"in memory after", TABLE_RIGHT},
 	};
 	struct table table;
 	enum status status;
@@ -266,14 +306,14 @@ static enum status tell_people(const struct faults_session *s, struct diag *diag
 	table_init(&table, columns, sizeof(columns) / sizeof(*columns));
 	for (uint32_t i = 0; i < s->options->images.len; i++) {
 		const struct fault_counts *c = &s->faults.counts[i];
+		uint32_t pages = faults ? c->hard_pages : c->resident_pages;
+		uint32_t code = faults ? c->hard_code_pages : c->resident_code_pages;
 
 		table_cell(&table, "%s", base_name(s->options->images.data[i]));
 		table_cell(&table, "%s", human_count(c->code_pages).text);
-		table_cell(&table, "%s", human_count(c->hard_code_pages).text);
-		table_cell(&table, "%s",
-			   human_percent(c->hard_code_pages, c->code_pages).text);
-		table_cell(&table, "%s",
-			   human_count(c->hard_pages - c->hard_code_pages).text);
+		table_cell(&table, "%s", human_count(code).text);
+		table_cell(&table, "%s", human_percent(code, c->code_pages).text);
+		table_cell(&table, "%s", human_count(pages - code).text);
 		table_cell(&table, "%s of %s", human_count(c->after).text,
 			   human_count(c->pages).text);
 	}
@@ -284,15 +324,14 @@ static enum status tell_people(const struct faults_session *s, struct diag *diag
 
 static void say_method(const struct faults_session *s)
 {
-	enum fault_method method = fault_meter_method(s->meter);
 	const char *reason = fault_meter_reason(s->meter);
 	char read_ahead[48] = "the disk's own read-ahead";
 
-	if (method != FAULT_METHOD_IN_PLACE)
+	if (!reads_ahead_itself(s))
 		snprintf(read_ahead, sizeof(read_ahead), "read-ahead %llu KiB",
 			 (unsigned long long)s->options->read_ahead);
 	tool_note(s->tool, "measured by method '%s' with %s, counted by '%s'%s%s",
-		  fault_method_name(method), read_ahead,
+		  fault_method_name(fault_meter_method(s->meter)), read_ahead,
 		  fault_counter_kind_name(fault_meter_counter(s->meter)),
 		  reason[0] ? "; not taken: " : "", reason);
 }
@@ -302,7 +341,11 @@ static enum status say_result(const struct faults_session *s, struct diag *diag)
 	const struct string_list *paths = &s->options->images;
 	uint32_t loaded = 0;
 
-	if (s->faults.lost)
+	if (s->faults.lost && !knows_faults(s))
+		tool_warn(s->tool, "of %llu loads the working set at the end is not known: the "
+			  "image was unloaded before, or its process was killed or crashed",
+			  (unsigned long long)s->faults.lost);
+	else if (s->faults.lost)
 		tool_warn(s->tool, "%llu events found no room: faults are missing",
 			  (unsigned long long)s->faults.lost);
 	for (uint32_t i = 0; i < paths->len; i++)
@@ -360,10 +403,10 @@ static enum status check_options(const struct faults_options *o, struct diag *di
 	double weight;
 
 	if (o->has_read_ahead && o->method != 0 &&
-	    o->method - 1 == (unsigned)FAULT_METHOD_IN_PLACE)
+	    o->method - 1 >= (unsigned)FAULT_METHOD_IN_PLACE)
 		return diag_fail(diag, STATUS_USAGE,
-				 "'--read-ahead' is not for '--method in-place', where the "
-				 "disk's own counts");
+				 "'--read-ahead' is not for '--method %s', where the disk's own "
+				 "counts", method_words[o->method]);
 	return run_options_check(&o->run, &weight, diag);
 }
 
@@ -398,8 +441,11 @@ enum status faults_command(struct tool *tool, int argc, char **argv, struct diag
 			"METHOD loop copies the image to a disk of its own and lays the copy "
 			"over its place, seen by COMMAND alone; it needs root. METHOD preload "
 			"loads a library into COMMAND that turns read-ahead off for the image. "
-			"METHOD in-place takes the image's disk as it is. By itself the tool "
-			"takes the first of 'loop' and 'preload' that works, and says so.",
+			"METHOD in-place takes the image's disk as it is. METHOD "
+			"working-set runs COMMAND under a debugger that asks, as each process "
+			"ends, which pages are in its working set, and knows no faults. By "
+			"itself the tool takes the first of 'loop', 'preload' and "
+			"'working-set' that works, and says so.",
 		.takes_command = true,
 		.options = options,
 		.option_count = OPTION_COUNT(options),

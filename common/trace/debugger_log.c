@@ -194,6 +194,34 @@ static void parse_other(struct debugger_log *log, struct fields *f)
 		image->other_build = true;
 }
 
+static bool parse_resident(struct debugger_log *log, struct fields *f)
+{
+	struct debugger_image *image = next_image(log, f);
+	struct debugger_range range = {.rva.v = next_hex32(f), .pages = next_u32(f)};
+	uint64_t end = range.rva.v + (uint64_t)range.pages * DEBUGGER_LOG_PAGE_BYTES;
+
+	f->bad |= range.pages == 0 || range.rva.v % DEBUGGER_LOG_PAGE_BYTES != 0;
+	if (f->bad)
+		return true;
+	f->bad = end >= (uint64_t)image->size + DEBUGGER_LOG_PAGE_BYTES || image->answered;
+	range.image = (uint32_t)(image - log->images.data);
+	return vec_push(&log->resident, range);
+}
+
+static void parse_answer(struct debugger_log *log, struct fields *f)
+{
+	struct debugger_image *image = next_image(log, f);
+	uint32_t page_faults;
+
+	f->bad |= !next_is(f, "inside") && !next_is(f, "outside");
+	page_faults = next_u32(f);
+	if (f->bad)
+		return;
+	f->bad = image->answered;
+	image->answered = true;
+	log->processes.data[image->process].page_faults = page_faults;
+}
+
 static enum debugger_access next_access(struct fields *f)
 {
 	if (next_is(f, "r"))
@@ -244,6 +272,8 @@ static void parse_head(struct debugger_log *log, struct fields *f)
 	f->bad |= next_u32(f) != DEBUGGER_LOG_VERSION;
 	if (next_is(f, "breakpoints"))
 		log->mode = DEBUGGER_BREAKPOINTS;
+	else if (next_is(f, "working-set"))
+		log->mode = DEBUGGER_WORKING_SET;
 	else
 		f->bad |= !next_is(f, "pages");
 	log->frequency = next_number(f, 10, UINT64_MAX);
@@ -254,20 +284,26 @@ static void parse_head(struct debugger_log *log, struct fields *f)
 static bool parse_line(struct debugger_log *log, struct fields *f)
 {
 	bool pages = log->mode == DEBUGGER_PAGES;
+	bool starts = log->mode == DEBUGGER_BREAKPOINTS;
+	bool working_set = log->mode == DEBUGGER_WORKING_SET;
 	bool ok = true;
 
 	f->bad = log->ended; /* nothing stands behind the last line */
-	if (next_is(f, pages ? "page" : "start")) {
+	if ((pages && next_is(f, "page")) || (starts && next_is(f, "start"))) {
 		ok = parse_touch(log, f);
+	} else if (working_set && next_is(f, "resident")) {
+		ok = parse_resident(log, f);
+	} else if (working_set && next_is(f, "answer")) {
+		parse_answer(log, f);
 	} else if (next_is(f, "process")) {
 		ok = parse_process(log, f);
 	} else if (next_is(f, "image")) {
 		ok = parse_image(log, f);
 	} else if (pages && next_is(f, "code")) {
 		parse_code(log, f);
-	} else if (!pages && next_is(f, "planted")) {
+	} else if (starts && next_is(f, "planted")) {
 		parse_planted(log, f);
-	} else if (!pages && next_is(f, "other")) {
+	} else if (starts && next_is(f, "other")) {
 		parse_other(log, f);
 	} else if (next_is(f, "unload")) {
 		next_image(log, f);
@@ -323,6 +359,7 @@ void debugger_log_release(struct debugger_log *log)
 	vec_release(&log->processes);
 	vec_release(&log->images);
 	vec_release(&log->touches);
+	vec_release(&log->resident);
 	memset(log, 0, sizeof(*log));
 }
 

@@ -17,7 +17,7 @@
 
 enum { DEBUGGER_LOG_VERSION = 1, DEBUGGER_LOG_PAGE_BYTES = 4096 };
 
-enum debugger_mode { DEBUGGER_PAGES, DEBUGGER_BREAKPOINTS };
+enum debugger_mode { DEBUGGER_PAGES, DEBUGGER_BREAKPOINTS, DEBUGGER_WORKING_SET };
 
 enum debugger_access { DEBUGGER_EXECUTE, DEBUGGER_READ, DEBUGGER_WRITE };
 
@@ -28,6 +28,7 @@ struct debugger_process {
 	const char *path;    /* of its executable, as the host names it; "" is unknown */
 	bool ended;
 	uint32_t exit_code;  /* valid when ended */
+	uint32_t page_faults; /* of all it did, hard and soft; 0: the system does not tell */
 };
 
 /* A wanted image, from its load to its unload. */
@@ -40,6 +41,14 @@ struct debugger_image {
 	bool other_build;    /* breakpoints: not the build that the starts are of */
 	uint32_t places;     /* pages of code, or function starts */
 	uint32_t watched;    /* those of them that could be guarded or planted */
+	bool answered;       /* working-set: its resident pages are known */
+};
+
+/* Working-set: neighbouring pages that were in the working set at the process's end. */
+struct debugger_range {
+	uint32_t image;      /* index into the log's images */
+	struct rva rva;      /* a multiple of 4096 */
+	uint32_t pages;      /* at least 1, inside the image */
 };
 
 struct debugger_touch {
@@ -57,6 +66,7 @@ struct debugger_log {
 	VEC(struct debugger_process) processes; /* in the order of their starts */
 	VEC(struct debugger_image) images;      /* in the order of their loads */
 	VEC(struct debugger_touch) touches;     /* in the order of the touches */
+	VEC(struct debugger_range) resident;    /* in the order of the answers */
 	bool failed;         /* the program could not be started */
 	uint32_t error;      /* Windows' error code, valid when failed */
 	bool ended;          /* the program and all that it started have ended */

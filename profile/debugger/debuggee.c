@@ -129,6 +129,8 @@ void module_remove(struct debuggee *debuggee, uint64_t base)
 	if (!gone)
 		return;
 	*place = gone->next;
+	if (debuggee->asked == gone)
+		debuggee->asked = NULL;
 	module_free(gone);
 }
 

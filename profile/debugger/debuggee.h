@@ -21,7 +21,7 @@ struct code_range {
 /* An image that was asked for. */
 struct wanted {
 	const wchar_t *name;      /* base name, borrowed */
-	struct start_list *starts; /* owned by the caller; NULL in mode `pages` */
+	struct start_list *starts; /* owned by the caller; of mode `breakpoints` alone */
 };
 
 /* A wanted image in one process, from its load to its unload. */
@@ -50,6 +50,14 @@ struct debuggee {
 	DWORD retry_thread;
 	uint64_t retry_address;
 	uint32_t retry_count;
+	/* Mode `working-set`. */
+	uint64_t end_call;    /* VA of the system call that ends processes, which has a
+			       * breakpoint; 0: it has none */
+	DWORD asker;          /* the thread that asks; 0: none does */
+	CONTEXT end_context;  /* of it, to end the process by */
+	const struct module *asked; /* for which it asks now; NULL: unloaded since */
+	void *answer;         /* VA of the question, and then the answer; the process
+			       * keeps it, it ends at once */
 };
 
 struct debuggee *debuggee_find(struct debuggee *list, DWORD pid);

@@ -2,6 +2,7 @@
  *
  *     appulse-debugger pages --image NAME... --log FILE -- PROGRAM ARGUMENT...
  *     appulse-debugger breakpoints {--image NAME --starts FILE}... --log FILE -- ...
+ *     appulse-debugger working-set --image NAME... --log FILE -- PROGRAM ARGUMENT...
  *
  * A Windows program, because only a Windows debugger hears of an image before
  * its first instruction runs and may guard or patch it, and because Wine gives
@@ -29,6 +30,7 @@
 #include "page_guards.h"
 #include "software_exception.h"
 #include "start_breakpoints.h"
+#include "working_set.h"
 
 /* mingw-w64's start-up code would expand * and ? in our arguments. */
 int _dowildcard = 0;
@@ -38,8 +40,12 @@ enum { WANTED_MAX = 256, PATH_CHARS = 32768, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* 100 ns from 1601, where FILETIME begins, to 1970. */
 #define EPOCH_1970 116444736000000000ull
 
+enum mode { MODE_PAGES, MODE_BREAKPOINTS, MODE_WORKING_SET, MODE_COUNT };
+
+static const wchar_t *const mode_words[] = {L"pages", L"breakpoints", L"working-set"};
+
 struct debugger {
-	bool breakpoints;     /* the mode: else pages */
+	enum mode mode;
 	struct wanted wanted[WANTED_MAX];
 	struct start_list starts[WANTED_MAX];
 	uint32_t wanted_count;
@@ -66,7 +72,7 @@ static bool parse_starts(struct debugger *d, const wchar_t *file)
 	uint32_t last = d->wanted_count - 1;
 	wchar_t *path;
 
-	if (!d->breakpoints || d->wanted_count == 0 || d->wanted[last].starts)
+	if (d->mode != MODE_BREAKPOINTS || d->wanted_count == 0 || d->wanted[last].starts)
 		return false;
 	path = path_to_windows(file);
 	if (!path || !start_list_load(&d->starts[last], path)) {
@@ -83,9 +89,10 @@ static bool parse_options(struct debugger *d, int argc, wchar_t **argv)
 {
 	int i = 2;
 
-	if (argc < 2 || (wcscmp(argv[1], L"pages") && wcscmp(argv[1], L"breakpoints")))
+	while (argc > 1 && d->mode < MODE_COUNT && wcscmp(argv[1], mode_words[d->mode]) != 0)
+		d->mode++;
+	if (argc < 2 || d->mode == MODE_COUNT)
 		return false;
-	d->breakpoints = wcscmp(argv[1], L"breakpoints") == 0;
 	for (; i + 1 < argc && wcscmp(argv[i], L"--") != 0; i += 2) {
 		if (!wcscmp(argv[i], L"--image") && d->wanted_count < WANTED_MAX)
 			d->wanted[d->wanted_count++].name = argv[i + 1];
@@ -94,7 +101,7 @@ static bool parse_options(struct debugger *d, int argc, wchar_t **argv)
 		else if (wcscmp(argv[i], L"--starts") || !parse_starts(d, argv[i + 1]))
 			return false;
 	}
-	for (uint32_t k = 0; d->breakpoints && k < d->wanted_count; k++)
+	for (uint32_t k = 0; d->mode == MODE_BREAKPOINTS && k < d->wanted_count; k++)
 		if (!d->wanted[k].starts)
 			return false;
 	return i + 1 < argc && d->wanted_count && d->log_path;
@@ -197,10 +204,12 @@ static void image_loaded(struct debugger *d, struct debuggee *debuggee, uint64_t
 		       module->time_stamp, module->checksum,
 		       (unsigned long long)event_log_now());
 	free(path);
-	if (d->breakpoints)
+	if (d->mode == MODE_BREAKPOINTS)
 		start_breakpoints_set(debuggee, module, &d->log);
-	else
+	else if (d->mode == MODE_PAGES)
 		page_guards_set(debuggee, module, &d->log);
+	else
+		working_set_part_pages(debuggee, module);
 }
 
 /* Nanoseconds since 1970 at which the process started. */
@@ -253,8 +262,11 @@ static void dll_loaded(struct debugger *d, struct debuggee *debuggee,
 		CloseHandle(info->hFile);
 	if (!known || !debuggee)
 		return;
-	if (debuggee->ntdll == 0 && _wcsicmp(base_name(d->path), L"ntdll.dll") == 0)
+	if (debuggee->ntdll == 0 && _wcsicmp(base_name(d->path), L"ntdll.dll") == 0) {
 		debuggee->ntdll = (uint64_t)(uintptr_t)info->lpBaseOfDll;
+		if (d->mode == MODE_WORKING_SET)
+			working_set_watch_end(debuggee);
+	}
 	image_loaded(d, debuggee, (uint64_t)(uintptr_t)info->lpBaseOfDll);
 }
 
@@ -295,13 +307,16 @@ static DWORD exception_raised(struct debugger *d, struct debuggee *debuggee, DWO
 			      const EXCEPTION_DEBUG_INFO *info)
 {
 	const EXCEPTION_RECORD *exception = &info->ExceptionRecord;
-	bool ours;
+	static bool (*const takes[])(struct debuggee *, DWORD, const EXCEPTION_RECORD *,
+				     struct event_log *) = {
+		[MODE_PAGES] = page_guards_take,
+		[MODE_BREAKPOINTS] = start_breakpoints_take,
+		[MODE_WORKING_SET] = working_set_take,
+	};
 
 	if (!debuggee)
 		return DBG_EXCEPTION_NOT_HANDLED;
-	ours = d->breakpoints ? start_breakpoints_take(debuggee, thread, exception, &d->log)
-			      : page_guards_take(debuggee, thread, exception, &d->log);
-	if (ours || initial_breakpoint(debuggee, exception) ||
+	if (takes[d->mode](debuggee, thread, exception, &d->log) || initial_breakpoint(debuggee, exception) ||
 	    software_exception_deliver(debuggee, thread, info))
 		return DBG_CONTINUE;
 	return DBG_EXCEPTION_NOT_HANDLED;
@@ -355,7 +370,7 @@ static bool debug(struct debugger *d)
 /* The program's exit code, or ours when it could not be run. */
 static int run(struct debugger *d, const wchar_t *log_path, const struct command_tail *tail)
 {
-	if (!event_log_open(&d->log, log_path, d->breakpoints ? "breakpoints" : "pages"))
+	if (!event_log_open(&d->log, log_path, mode_words[d->mode]))
 		return complain("cannot write", log_path);
 	if (!start_program(d, tail)) {
 		event_log_line(&d->log, NULL, "failed\t%lu", GetLastError());
@@ -382,8 +397,8 @@ int wmain(int argc, wchar_t **argv)
 		return EXIT_FAILED;
 	d->log.file = INVALID_HANDLE_VALUE;
 	if (!parse_options(d, argc, argv) || !command_tail_init(&tail, GetCommandLineW())) {
-		fprintf(stderr, "usage: appulse-debugger pages|breakpoints --image NAME "
-				"[--starts FILE] ... --log FILE -- PROGRAM [ARGUMENT ...]\n");
+		fprintf(stderr, "usage: appulse-debugger pages|breakpoints|working-set "
+				"--image NAME [--starts FILE] ... --log FILE -- PROGRAM [ARGUMENT ...]\n");
 		code = EXIT_USAGE;
 	} else if ((log_path = path_to_windows(d->log_path))) {
 		code = run(d, log_path, &tail);

@@ -7,7 +7,7 @@
 /* Room for all fields but the path: at most ten numbers. */
 enum { FIELDS_BYTES = 512 };
 
-bool event_log_open(struct event_log *log, const wchar_t *path, const char *mode)
+bool event_log_open(struct event_log *log, const wchar_t *path, const wchar_t *mode)
 {
 	LARGE_INTEGER frequency;
 
@@ -17,7 +17,7 @@ bool event_log_open(struct event_log *log, const wchar_t *path, const char *mode
 	if (log->file == INVALID_HANDLE_VALUE)
 		return false;
 	QueryPerformanceFrequency(&frequency);
-	event_log_line(log, NULL, "appulse-debugger\t%d\t%s\t%llu", EVENT_LOG_VERSION, mode,
+	event_log_line(log, NULL, "appulse-debugger\t%d\t%ls\t%llu", EVENT_LOG_VERSION, mode,
 		       (unsigned long long)frequency.QuadPart);
 	return !log->failed;
 }

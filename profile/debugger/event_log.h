@@ -18,7 +18,7 @@ struct event_log {
 };
 
 /* Creates (or empties) the file and writes the header line. */
-bool event_log_open(struct event_log *log, const wchar_t *path, const char *mode);
+bool event_log_open(struct event_log *log, const wchar_t *path, const wchar_t *mode);
 void event_log_close(struct event_log *log);
 
 /* A line: the formatted fields, then `path` unless it is NULL, as UTF-8 with

@@ -108,20 +108,24 @@ class Case(unittest.TestCase):
         with contextlib.closing(sqlite3.connect(self.folder / 't.db')) as db, db:
             return db.execute(sql, values).fetchall()
 
-    def hard_code(self, run):
+    def code(self, run, kind):
         return [page for page, in self.query(
-            "SELECT page FROM faults WHERE run = ? AND code AND kind = 'hard' ORDER BY seq",
-            run)]
+            'SELECT page FROM faults WHERE run = ? AND code AND kind = ? ORDER BY seq',
+            run, kind)]
+
+    def hard_code(self, run):
+        return self.code(run, 'hard')
 
 
 LOOP, PRELOAD = ['--method', 'loop'], ['--method', 'preload']
 PAGEMAP = [*PRELOAD, '--no-perf']
+WORKING_SET = ['--method', 'working-set']
 
 
 class Agreement(Case):
     def agree(self, *words):
-        """Guard pages, the loop device, and the library with and without perf events see
-        the same pages of code, which are those that the program names."""
+        """Guard pages, the loop device, the library with and without perf events, and the
+        working set have the same pages of code, which are those that the program names."""
         got = self.run_words([PROFILE, 'pages', '--db', 't.db', '--image', DLL, '--json', '--',
                               'wine', EXE, *words])
         run = json.loads(got.stdout)['run']
@@ -140,6 +144,10 @@ class Agreement(Case):
                 self.assertEqual(told['images'][0]['hard_code_pages'], len(guards))
                 if told['counter'] == 'perf' and words[0] == 'walk':
                     self.assertEqual(self.hard_code(told['run']), steps(output))
+        told, _ = self.faults(*words, options=WORKING_SET)
+        self.assertEqual(told['lost_events'], 0)
+        self.assertEqual(set(self.code(told['run'], 'resident')), guards)
+        self.assertEqual(told['images'][0]['working_set_code_pages'], len(guards))
 
     def test_a_walk(self):
         self.agree('walk', 40, 12, 49, 10, 40, 12)
@@ -242,6 +250,70 @@ class Loop(Case):
             self.assertNotIn(DLL, mounts.read())
 
 
+class WorkingSet(Case):
+    def test_what_is_stored(self):
+        told, output = self.faults('child', 20, 30, options=WORKING_SET)
+        self.assertEqual((told['method'], told['counter'], told['read_ahead_kib']),
+                         ('working-set', 'query-working-set', None))
+        [image] = told['images']
+        # Of faults nothing is known, and Wine does not count those of the process.
+        self.assertEqual([told['page_faults'], image['hard_faults'], image['hard_pages'],
+                          image['hard_code_pages'], image['soft_faults']], [None] * 5)
+        self.assertEqual(self.query('SELECT method, counter, read_ahead, cold, lost'
+                                    ' FROM fault_runs'),
+                         [('working-set', 'query-working-set', None, 1, 0)])
+        rows = self.query('SELECT code, kind, process, thread, time_ms FROM v_faults')
+        self.assertEqual({row[1:2] + row[3:] for row in rows}, {('resident', None, None)})
+        self.assertEqual(len({row[2] for row in rows}), 1)
+        self.assertEqual(len(rows), image['working_set_pages'])
+        self.assertEqual(sum(row[0] for row in rows), image['working_set_code_pages'])
+        self.assertEqual(image['working_set_code_pages'], len(steps(output)))
+
+    def test_neighbours_that_are_in_memory(self):
+        """Linux maps them along with a page that is touched."""
+        (self.folder / DLL).read_bytes()
+        words = self.words('walk', 20, 30, options=WORKING_SET)
+        words.remove('--cold')
+        got = self.run_words(words)
+        told = json.loads(got.stdout)
+        self.assertEqual(told['images'][0]['resident_before'], told['images'][0]['pages'])
+        self.assertEqual(set(self.code(told['run'], 'resident')), set(steps(got.stderr)))
+
+    def test_what_cannot_tell(self):
+        # Unloaded, loaded again, and then asked.
+        got = self.run_words(self.words('reload', options=WORKING_SET))
+        self.assertEqual(got.returncode, 0)
+        self.assertIn('of 1 loads the working set at the end is not known', got.stderr)
+        told = json.loads(got.stdout)
+        self.assertEqual((told['lost_events'], told['images'][0]['mappings']), (1, 2))
+        # A crash, of a program that is an image to be looked at itself.
+        self.run_words([REORDER, EXE, '-o', 'new.exe', '--order', 'original',
+                        '--file-alignment', '4096'])
+        shutil.move(self.folder / 'new.exe', self.folder / EXE)
+        got = self.run_words(self.words('crash', options=WORKING_SET, image=EXE))
+        self.assertEqual(got.returncode, 1)
+        told = json.loads(got.stdout)
+        self.assertEqual(told['lost_events'], 1)
+        self.assertEqual(self.query('SELECT count(*) FROM faults WHERE run = ?',
+                                    told['run']), [(0,)])
+
+    def test_it_is_chosen_last(self):
+        WINE.server('-p')
+        self.addCleanup(WINE.end_server)
+        self.environment['APPULSE_PRELOAD'] = '/nonexistent'
+        told, output = self.faults('walk', 20)
+        self.assertEqual(told['method'], 'working-set')
+        for other in 'loop: ', 'preload: ', 'in-place: ':
+            self.assertIn(other, told['not_taken'])
+        self.assertEqual(set(self.code(told['run'], 'resident')), set(steps(output)))
+
+    def test_the_debugger_is_missing(self):
+        self.environment['APPULSE_DEBUGGER'] = '/nonexistent'
+        got = self.run_words(self.words('walk', 20, options=WORKING_SET))
+        self.assertEqual(got.returncode, 1)
+        self.assertIn('APPULSE_DEBUGGER', got.stderr)
+
+
 class Refusals(Case):
     def test_an_image_that_wine_reads(self):
         shutil.copy(FIXTURES / 'page_steps_512.dll', self.folder / DLL)
@@ -273,6 +345,8 @@ class Refusals(Case):
     def test_options_that_exclude_each_other(self):
         got = self.run_words(self.words('walk', options=['--method', 'in-place',
                                                          '--read-ahead', '4']))
+        self.assertEqual(got.returncode, 2)
+        got = self.run_words(self.words('walk', options=[*WORKING_SET, '--read-ahead', '4']))
         self.assertEqual(got.returncode, 2)
         got = self.run_words(self.words('walk', options=[*PRELOAD, '--read-ahead', '4']))
         self.assertEqual(got.returncode, 1)

@@ -30,6 +30,17 @@ static const char starts[] = "appulse-debugger\t1\tbreakpoints\t1000\n"
 			     "other\t2\n"
 			     "start\t0\t1\t1234\t12\t3\n";
 
+static const char working_set[] =
+	"appulse-debugger\t1\tworking-set\t1000\n"
+	"process\t8\t0\t0\tC:\\a.exe\n"
+	"image\t1\t8\t180000000\t30000\t5\tab\t1\tC:\\a.dll\n"
+	"image\t2\t8\t190000000\t3000\t5\tac\t2\tC:\\b.dll\n"
+	"resident\t1\t0\t1\n"
+	"resident\t1\t2f000\t1\n"
+	"answer\t1\tinside\t77\n"
+	"exit\t8\t0\t9\n"
+	"end\t0\n";
+
 static enum status parse(const char *text, struct debugger_log *log)
 {
 	struct diag diag;
@@ -95,6 +106,50 @@ static void every_line_of_a_breakpoint_log_is_read(void **state)
 	assert_true(log.failed);
 	assert_int_equal(log.error, 193);
 	debugger_log_release(&log);
+}
+
+static void every_line_of_a_working_set_log_is_read(void **state)
+{
+	struct debugger_log log;
+
+	(void)state;
+	assert_int_equal(parse(working_set, &log), STATUS_OK);
+	assert_int_equal(log.mode, DEBUGGER_WORKING_SET);
+	assert_int_equal(log.resident.len, 2);
+	assert_int_equal(log.resident.data[1].image, 0);
+	assert_int_equal(log.resident.data[1].rva.v, 0x2f000);
+	assert_int_equal(log.resident.data[1].pages, 1);
+	assert_true(log.images.data[0].answered);
+	assert_false(log.images.data[1].answered);
+	assert_int_equal(log.processes.data[0].page_faults, 77);
+	debugger_log_release(&log);
+}
+
+/* A line more behind the images of a log. */
+static void wrong_working_sets_are_refused(void **state)
+{
+	static const char *const lines[] = {
+		"resident\t3\t0\t1\n",            /* no such image */
+		"resident\t1\t0\t0\n",            /* no page */
+		"resident\t1\t10\t1\n",           /* not at a page */
+		"resident\t2\t2000\t2\n",         /* behind the image */
+		"resident\t2\t0\t4294967295\n",
+		"answer\t1\taside\t0\n",
+		"answer\t1\tinside\t0\nanswer\t1\tinside\t0\n",
+		"answer\t1\tinside\t0\nresident\t1\t0\t1\n",
+		"page\t0\t1\t2000\t268\tx\t5150\n", /* of another mode */
+		"planted\t1\t7\t6\n",
+	};
+	size_t head = (size_t)(strstr(working_set, "resident") - working_set);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct debugger_log log;
+		char text[1024];
+
+		snprintf(text, sizeof(text), "%.*s%s", (int)head, working_set, lines[i]);
+		assert_int_equal(parse(text, &log), STATUS_BAD_TRACE);
+	}
 }
 
 /* As after a kill: what stands in whole lines counts. */
@@ -251,6 +306,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_line_of_a_page_log_is_read),
 		cmocka_unit_test(every_line_of_a_breakpoint_log_is_read),
+		cmocka_unit_test(every_line_of_a_working_set_log_is_read),
+		cmocka_unit_test(wrong_working_sets_are_refused),
 		cmocka_unit_test(a_log_may_end_anywhere),
 		cmocka_unit_test(a_bad_line_is_refused),
 		cmocka_unit_test(a_process_id_may_be_used_again),
