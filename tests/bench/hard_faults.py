@@ -102,7 +102,9 @@ def measured(program, folder, database):
     return told["images"][0], f"{told['method']}, {told['counter']}"
 
 
-def figures(program, folder):
+def relinked(program, folder):
+    """Folders with the image as linked and relinked, each with FileAlignment 4096; the
+    database is beside them."""
     plain, base, traced, after = (stage(program, folder / name)
                                   for name in ("plain", "base", "traced", "after"))
     database, image = folder / "t.db", program.image
@@ -113,7 +115,14 @@ def figures(program, folder):
     tool("appulse-profile", "run", "--db", database, "--json", *command(program), cwd=traced)
     tool("appulse-reorder", plain / image, "--db", database, "-o", after / image,
          "--file-alignment", "4096", "--force", "--json")
-    (old, new), floor = predicted(plain / image, database, ("original", "first-touch"))
+    return base, after
+
+
+def figures(program, folder):
+    base, after = relinked(program, folder)
+    database = folder / "t.db"
+    (old, new), floor = predicted(folder / "plain" / program.image, database,
+                                  ("original", "first-touch"))
     before, how = measured(program, base, database)
     behind, _ = measured(program, after, database)
     return {"image": program.name(), "code_pages": before["code_pages"],
