@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 enum {
-	HUGE_PAGE_BYTES = 1 << 21,
+	PAGE_BYTES = 1 << 12,
 	LARGE_BYTES = 4 << 20, /* from here on one huge page more is little */
 	OWN_MAPPING_BYTES = 4 << 20,
 	KEPT_BYTES = 32 << 20,
@@ -25,12 +25,13 @@ void memory_keep_freed(void)
 
 void memory_prefer_huge(void *data, size_t size)
 {
-	uintptr_t begin = (uintptr_t)data, end = begin + size;
+	uintptr_t begin = (uintptr_t)data & ~(uintptr_t)(PAGE_BYTES - 1);
+	uintptr_t end = ((uintptr_t)data + size + PAGE_BYTES - 1) &
+			~(uintptr_t)(PAGE_BYTES - 1);
 
 	if (!data || size < LARGE_BYTES)
 		return;
-	begin = (begin + HUGE_PAGE_BYTES - 1) & ~(uintptr_t)(HUGE_PAGE_BYTES - 1);
-	end &= ~(uintptr_t)(HUGE_PAGE_BYTES - 1);
-	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	/* All pages of it: memory that is advised in part are several mappings to the kernel,
+	 * and mremap, with which realloc spares itself a copy, moves only one. */
+	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }

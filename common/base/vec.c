@@ -18,7 +18,7 @@ bool vec_grow(void **data, uint32_t *cap, size_t need, size_t size)
 	grown = realloc(*data, wanted * size);
 	if (!grown)
 		return false;
-	memory_prefer_huge((char *)grown + *cap * size, (wanted - *cap) * size);
+	memory_prefer_huge(grown, wanted * size);
 	*data = grown;
 	*cap = (uint32_t)wanted;
 	return true;

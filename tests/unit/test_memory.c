@@ -55,6 +55,9 @@ static void test_large_memory(void **unused)
 	memory_prefer_huge(NULL, 0);
 	memory_prefer_huge(NULL, LARGE);
 	assert_int_equal(is_huge(large + LARGE / 2), has_huge_pages());
+	/* All of it is one mapping, which mremap can move. */
+	assert_int_equal(is_huge(large), has_huge_pages());
+	assert_int_equal(is_huge(large + LARGE - 1), has_huge_pages());
 	assert_false(is_huge(small + SMALL / 2));
 	assert_int_equal(large[0], 'x');
 	assert_int_equal(large[LARGE - 1], 'x');
@@ -72,6 +75,9 @@ static void test_arena_and_vector(void **unused)
 	assert_true(vec_reserve(&vec, LARGE));
 	assert_int_equal(is_huge(large + LARGE / 2), has_huge_pages());
 	assert_int_equal(is_huge(vec.data + LARGE / 2), has_huge_pages());
+	assert_true(vec_reserve(&vec, 2 * LARGE));
+	assert_int_equal(is_huge(vec.data), has_huge_pages());
+	assert_int_equal(is_huge(vec.data + 2 * LARGE - 1), has_huge_pages());
 	vec_release(&vec);
 	arena_release(&arena);
 }
