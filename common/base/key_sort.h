@@ -1,4 +1,4 @@
-/* Sorting large arrays by a 32-bit key. */
+/* Sorting large arrays by a 32-bit key, or of 64-bit numbers. */
 #ifndef APPULSE_BASE_KEY_SORT_H
 #define APPULSE_BASE_KEY_SORT_H
 
@@ -10,5 +10,8 @@
  * order, that stands `offset` bytes from the begin of each.  Items with equal keys keep
  * their sequence.  False, with the items as they were, when memory is out. */
 bool key_sort(void *items, uint32_t count, size_t stride, size_t offset);
+
+/* Sorts `count` numbers; false, with the numbers as they were, when memory is out. */
+bool number_sort(uint64_t *numbers, uint32_t count);
 
 #endif

@@ -8,8 +8,7 @@
  */
 #include "graph/control_flow.h"
 
-#include <stddef.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/key_sort.h"
 
@@ -201,19 +200,22 @@ static int compare_branches(const struct branch *x, const struct branch *y)
 
 bool branches_sort(struct branch *branches, uint32_t *count)
 {
-	const size_t from = offsetof(struct branch, from) + offsetof(struct rva, v);
-	const size_t to = offsetof(struct branch, to) + offsetof(struct rva, v);
+	/* By target, then by the place of the branch. */
+	uint64_t *numbers = malloc(((size_t)*count + 1) * sizeof(*numbers));
 	uint32_t kept = 0;
+	bool sorted;
 
-	/* Those with the same target keep the sequence of the first sort. */
-	if (!key_sort(branches, *count, sizeof(*branches), from) ||
-	    !key_sort(branches, *count, sizeof(*branches), to))
-		return false;
-	for (uint32_t i = 0; i < *count; i++)
-		if (kept == 0 || compare_branches(&branches[kept - 1], &branches[i]) != 0)
-			branches[kept++] = branches[i];
-	*count = kept;
-	return true;
+	for (uint32_t i = 0; numbers && i < *count; i++)
+		numbers[i] = (uint64_t)branches[i].to.v << 32 | branches[i].from.v;
+	sorted = numbers && number_sort(numbers, *count);
+	for (uint32_t i = 0; sorted && i < *count; i++)
+		if (i == 0 || numbers[i] != numbers[i - 1])
+			branches[kept++] = (struct branch){rva_of((uint32_t)numbers[i]),
+							   rva_of(numbers[i] >> 32)};
+	free(numbers);
+	if (sorted)
+		*count = kept;
+	return sorted;
 }
 
 static void merge(struct discovery *d)

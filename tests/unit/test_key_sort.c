@@ -80,11 +80,47 @@ static void test_plain_numbers(void **state)
 	assert_memory_equal(numbers, sorted, sizeof(sorted));
 }
 
+/* Numbers of which `mask` says the bits that differ: each pass may have nothing to do. */
+static void try_numbers(uint32_t count, uint64_t mask)
+{
+	uint64_t *numbers = calloc(count + 1, sizeof(*numbers)), random = count + mask;
+	uint64_t sum = 0, still = 0;
+
+	assert_non_null(numbers);
+	for (uint32_t i = 0; i < count; i++) {
+		numbers[i] = (next_random(&random) << 33 ^ next_random(&random) << 7) & mask;
+		sum += numbers[i] * numbers[i];
+	}
+	numbers[count] = 0x5a5a;
+	assert_true(number_sort(numbers, count));
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(i == 0 || numbers[i - 1] <= numbers[i]);
+		still += numbers[i] * numbers[i];
+	}
+	assert_true(sum == still);
+	assert_true(numbers[count] == 0x5a5a);
+	free(numbers);
+}
+
+static void test_numbers(void **state)
+{
+	static const uint64_t masks[] = {0, 0x780, UINT64_MAX, 0xffffffff00000000,
+					 0x3ffffff03ffff80, 0x8000000000000080};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		for (uint32_t count = 0; count < 80; count++)
+			try_numbers(count, masks[i]);
+		try_numbers(100000, masks[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_plain_numbers),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
