@@ -15,7 +15,8 @@
  * Signals.  The command stays in our process group, so that the terminal's job
  * control and reading from it work as without us.  The terminal's own signals
  * (Ctrl-C) reach the whole group; those that somebody sent to us alone are passed
- * on: to the command while it lives, then to what is left of it.  Once a signal
+ * on: to the command while it lives, then to what is left of it; what was stopped
+ * goes on by it (SIGCONT), or it would not take the signal.  Once a signal
  * came, what outlives the command is waited for only GRACE_SECONDS.
  */
 #include "child.h"
@@ -284,18 +285,23 @@ static bool reap(struct watch *w)
 	}
 }
 
+/* A process that has stopped itself takes a signal when it goes on, and not before. */
+static void send(pid_t pid, const siginfo_t *info)
+{
+	/* The kernel's own is there: the terminal sent it to the whole group. */
+	if (info->si_code <= 0)
+		kill(pid, info->si_signo);
+	kill(pid, SIGCONT);
+}
+
 static void pass_on(struct watch *w, const siginfo_t *info)
 {
 	w->signaled = seconds_since(&w->begin);
 	w->exit.interrupted = info->si_signo;
-	if (info->si_code > 0)
-		return; /* the kernel's own: the terminal sent it to the whole group */
-	if (w->pid > 0) {
-		kill(w->pid, info->si_signo);
-		return;
-	}
-	for (uint32_t i = 0; i < w->left.len; i++)
-		kill(w->left.data[i], info->si_signo);
+	if (w->pid > 0)
+		send(w->pid, info);
+	for (uint32_t i = 0; w->pid == 0 && i < w->left.len; i++)
+		send(w->left.data[i], info);
 }
 
 static bool patience_ended(const struct watch *w)

@@ -131,6 +131,27 @@ static void the_mask_is_the_child_s(void **state)
 	assert_int_equal(exit.code, SIGTERM);
 }
 
+/* One that has stopped itself is ended by what we are told to pass on.  Were it not, the
+ * watcher kills it after a minute. */
+static void a_stopped_command_can_be_ended(void **state)
+{
+	static const char script[] =
+		"{ until grep -q '^State:.T' /proc/$$/status; do sleep 0.05; done;"
+		"  kill -TERM $PPID; for i in $(seq 600); do sleep 0.1; done;"
+		"  kill -KILL $$; } > /dev/null 2>&1 &"
+		"watcher=$!; trap 'kill $watcher; exit 7' TERM; kill -STOP $$; echo went on";
+	struct child child = {0};
+	struct child_exit exit;
+	char text[100];
+
+	(void)state;
+	read_output(&child, script, text, sizeof(text), &exit);
+	assert_int_equal(exit.interrupted, SIGTERM);
+	assert_int_equal(exit.exit, DB_EXIT_EXITED);
+	assert_int_equal(exit.code, 7);
+	assert_string_equal(text, "");
+}
+
 /* A process that outlives the command belongs to its time. */
 static void time_ends_with_the_last_process(void **state)
 {
@@ -185,6 +206,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_exit_becomes_a_status),
 		cmocka_unit_test(variables_are_the_child_s_alone),
 		cmocka_unit_test(the_mask_is_the_child_s),
+		cmocka_unit_test(a_stopped_command_can_be_ended),
 		cmocka_unit_test(time_ends_with_the_last_process),
 		cmocka_unit_test(a_process_is_all_its_threads),
 	};
