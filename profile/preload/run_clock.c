@@ -17,6 +17,7 @@
 /* With 64 it would rename the one function to the other. */
 #undef _FILE_OFFSET_BITS
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -190,18 +191,46 @@ static void note_read(int fd, size_t asked, ssize_t got)
 	errno = kept;
 }
 
+/* The C library's own are called, and no system calls of ours: they are cancellation
+ * points (pthreads(7)). */
+typedef ssize_t read_fn(int fd, void *to, size_t size);
+typedef ssize_t pread_fn(int fd, void *to, size_t size, off_t offset);
+
+static read_fn *_Atomic library_read;
+static pread_fn *_Atomic library_pread;
+
+/* Before any thread; a constructor of another library may read before that. */
+__attribute__((constructor)) static void find_library(void)
+{
+	void *found = dlsym(RTLD_NEXT, "read");
+	read_fn *own_read;
+	pread_fn *own_pread;
+
+	memcpy(&own_read, &found, sizeof(own_read));
+	found = dlsym(RTLD_NEXT, "pread64");
+	memcpy(&own_pread, &found, sizeof(own_pread));
+	library_read = own_read;
+	library_pread = own_pread;
+}
+
 ssize_t read(int fd, void *to, size_t size)
 {
-	ssize_t got = syscall(SYS_read, fd, to, size);
+	ssize_t got;
 
+	if (!library_read)
+		find_library();
+	got = library_read(fd, to, size);
 	note_read(fd, size, got);
 	return got;
 }
 
 ssize_t pread(int fd, void *to, size_t size, off_t offset)
 {
-	ssize_t got = syscall(SYS_pread64, fd, to, size, offset);
+	ssize_t got;
 
+	if (!library_pread)
+		find_library();
+	got = library_pread(fd, to, size, offset);
 	note_read(fd, size, got);
 	return got;
 }
