@@ -75,6 +75,7 @@ struct compare {
 	int server;                 /* process id of Wine's server; 0: none */
 	uint32_t server_starts;     /* how often it was another one than before */
 	uint32_t again;             /* runs in which the program never began */
+	uint32_t lost_again;        /* counted runs with lost events */
 	bool memory_untold;         /* some process ended without a word of its memory */
 	uint64_t random;            /* state of the order in pairs */
 	struct compare_series series[COMPARE_METRIC_COUNT];

@@ -49,9 +49,31 @@ static void hold_signals(struct compare *c)
 	sigprocmask(SIG_BLOCK, &c->held, &c->before);
 }
 
+/* A is put aside and another file gets its name, which must not be that of a link: the
+ * file it leads to would stay, and may be what the program loads. */
+static enum status check_place(const struct compare *c, const char *path, struct diag *diag)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return diag_fail_errno(diag, STATUS_IO, errno, "cannot open '%s'", path);
+	if (S_ISLNK(st.st_mode))
+		return diag_fail(diag, STATUS_USAGE,
+				 "'%s' is a symbolic link and cannot be swapped, name the file "
+				 "that it leads to", path);
+	if (!S_ISREG(st.st_mode))
+		return diag_fail(diag, STATUS_USAGE, "'%s' is not a regular file", path);
+	if (access(c->folder, W_OK) != 0)
+		return diag_fail_errno(diag, STATUS_IO, errno,
+				       "cannot write in '%s', where '%s' is swapped: compare in "
+				       "a copy of the folder", c->folder, c->name);
+	return STATUS_OK;
+}
+
 static enum status open_folder(struct compare *c, const char *path, struct diag *diag)
 {
 	const char *slash = strrchr(path, '/');
+	enum status status;
 
 	c->name = strdup(slash ? slash + 1 : path);
 	c->folder = !slash          ? strdup(".")
@@ -59,6 +81,9 @@ static enum status open_folder(struct compare *c, const char *path, struct diag 
 				    : strndup(path, (size_t)(slash - path));
 	if (!c->name || !c->folder)
 		return diag_no_memory(diag);
+	status = check_place(c, path, diag);
+	if (status != STATUS_OK)
+		return status;
 	return swap_folder_open(&c->swap, c->folder, SWAP_WAIT, swap_tell, c->tool, diag);
 }
 
@@ -149,6 +174,8 @@ static void warn(const struct compare *c)
 		tool_warn(c->tool,
 			  "runs made again, as the program ended with another exit code before "
 			  "it loaded the image: %u", c->again);
+	if (c->lost_again)
+		tool_warn(c->tool, "runs made again, as events were lost: %u", c->lost_again);
 	if (c->server_starts)
 		tool_warn(c->tool,
 			  "Wine's server was started anew %u times between runs, which takes "

@@ -28,7 +28,7 @@
 /* Counts of cold runs hardly differ, so the fewest pairs that can show something do. */
 enum { COUNTED_PAIRS = PAIRED_MIN };
 
-/* For one run. */
+/* Tries of one run. */
 enum { STARTS = 3 };
 
 /* A disk reads up to 128 KiB ahead, so that the headers of a small file bring in all of
@@ -185,6 +185,15 @@ static enum status run_counted(struct compare *c, enum compare_side side,
 	return swap ? put_back(c, status, diag) : status;
 }
 
+/* A count that is too small would be taken for a difference. */
+static bool lost_events(struct compare *c, const struct fault_run *run)
+{
+	bool lost = run->lost > 0 && !run->exit.interrupted;
+
+	c->lost_again += lost;
+	return lost;
+}
+
 static enum status count_run(struct compare *c, enum compare_side side, uint32_t pair,
 			     struct diag *diag)
 {
@@ -192,7 +201,8 @@ static enum status count_run(struct compare *c, enum compare_side side, uint32_t
 	enum status status = run_counted(c, side, &run, diag);
 
 	for (int i = 1; i < STARTS && status == STATUS_OK &&
-			never_began(c, &run.exit, run.counts[side].mappings > 0);
+			(never_began(c, &run.exit, run.counts[side].mappings > 0) ||
+			 lost_events(c, &run));
 	     i++) {
 		fault_run_release(&run);
 		status = run_counted(c, side, &run, diag);
@@ -206,8 +216,10 @@ static enum status count_run(struct compare *c, enum compare_side side, uint32_t
 		status = diag_fail(diag, STATUS_NOT_FOUND, "the program did not load '%s'",
 				   c->images[SIDE_A].path);
 	if (status == STATUS_OK && run.lost)
-		tool_warn(c->tool, "%llu events found no room: faults are missing",
-			  (unsigned long long)run.lost);
+		status = diag_fail(diag, STATUS_COMMAND,
+				   "faults of %s, '%s', could not be counted to their end in %d "
+				   "runs: '--times-only' leaves them out", side_names[side],
+				   c->images[side].path, STARTS);
 	c->series[COMPARE_FAULTS].values[side][pair] = (double)run.counts[side].hard;
 	c->series[COMPARE_CODE_PAGES].values[side][pair] = run.counts[side].hard_code_pages;
 	fault_run_release(&run);
@@ -229,10 +241,7 @@ static enum status open_meter(struct compare *c, struct diag *diag)
 static enum status do_without(struct compare *c, const struct diag *why, struct diag *diag)
 {
 	c->not_counted = strdup(why->message);
-	if (!c->not_counted)
-		return diag_no_memory(diag);
-	tool_note(c->tool, "hard faults are not counted: %s", c->not_counted);
-	return STATUS_OK;
+	return c->not_counted ? STATUS_OK : diag_no_memory(diag);
 }
 
 enum status compare_count(struct compare *c, struct diag *diag)

@@ -124,7 +124,7 @@ void compare_tell_json(const struct compare *c)
 	result_put_text(r, r->root, "fault_counter", c->fault_counter);
 	result_put_text(r, r->root, "faults_not_counted", c->not_counted);
 	result_put_count(r, r->root, "wine_server_starts", c->server_starts);
-	result_put_count(r, r->root, "runs_again", c->again);
+	result_put_count(r, r->root, "runs_again", (uint64_t)c->again + c->lost_again);
 	images = result_put_array(r, r->root, "images");
 	for (unsigned side = 0; side < SIDE_COUNT; side++)
 		put_image(r, images, &c->images[side]);
@@ -236,5 +236,7 @@ enum status compare_tell_people(const struct compare *c, struct diag *diag)
 		if (c->series[i].pairs)
 			print_verdict(i, &c->series[i]);
 	print_needed(c);
+	if (c->not_counted && !c->options->times_only)
+		printf("\nhard faults were not counted: %s\n", c->not_counted);
 	return status;
 }

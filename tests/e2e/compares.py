@@ -7,11 +7,13 @@ Times are never limits: what must be seen is a copy that sleeps a tenth of a sec
 what must not be seen only the form is checked.  tests/bench/verdicts.py tries it many times.
 """
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,19 @@ def setUpModule():
 
 def tearDownModule():
     WINE.remove()
+
+
+def deny_perf_events():
+    """For a child before its exec: a filter of system calls (seccomp(2)) that answers
+    perf_event_open with EPERM."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    perf_event_open, errno_1, allow = 298, 0x00050001, 0x7fff0000
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, perf_event_open), (0x06, 0, 0, errno_1),
+            (0x06, 0, 0, allow)]
+    text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+    program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(text))
+    libc.prctl(38, 1, 0, 0, 0)              # PR_SET_NO_NEW_PRIVS
+    libc.prctl(22, 2, program, 0, 0)        # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
 def state(folder):
@@ -289,6 +304,47 @@ class Failures(Case):
         self.assertIn("ended with exit code 2 with B, 'other.dll', and with 1 in its first "
                       "run, with A", got.stderr)
 
+    def test_a_symbolic_link(self):
+        (self.folder / DLL).rename(self.folder / 'real.dll')
+        (self.folder / DLL).symlink_to('real.dll')
+        got = self.run_words(self.command('walk', 20))
+        self.assertEqual(got.returncode, 2)
+        self.assertIn(f"'{DLL}' is a symbolic link and cannot be swapped", got.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         sorted([DLL, 'real.dll', OTHER, EXE]))
+
+    def test_a_folder_that_cannot_be_written(self):
+        command = self.command('walk', 20)
+        if os.geteuid() == 0:
+            mount = 'mount --bind . . && mount -o remount,ro,bind . && cd "$PWD" && exec "$@"'
+            command = ['unshare', '-m', 'sh', '-c', mount, 'sh', *command]
+        else:
+            self.folder.chmod(0o555)
+            self.addCleanup(self.folder.chmod, 0o755)
+        got = self.run_words(command)
+        if 'unshare' in got.stderr or 'mount:' in got.stderr:
+            print('not measured here:', got.stderr, file=sys.stderr)
+            return
+        self.assertEqual(got.returncode, 1)
+        self.assertIn(f"cannot write in '.', where '{DLL}' is swapped", got.stderr)
+
+    def test_counts_that_are_lost(self):
+        """Without perf events a process that is killed does not tell its pages."""
+        kill = (f': > out; wine {EXE} wait 20 > out & until grep -q ready out; do sleep 0.1;'
+                ' done; kill -9 $!; wait; exit 0')
+        before = state(self.folder)
+        got = self.run_words(self.command(options=[], program=['sh', '-c', kill]),
+                             preexec_fn=deny_perf_events)
+        (self.folder / 'out').unlink(missing_ok=True)
+        self.assertEqual(state(self.folder), before)
+        told = json.loads(got.stdout)
+        if told['status'] == 'ok':
+            self.assertNotEqual(told['fault_counter'], 'pagemap')
+            print('not measured here:', told['faults_not_counted'], file=sys.stderr)
+            return
+        self.assertEqual((got.returncode, told['status']), (1, 'command-failed'))
+        self.assertIn('could not be counted to their end in 3 runs', told['error']['message'])
+
     def test_an_image_that_is_not_loaded(self):
         self.fails('not-found', f"did not load '{DLL}'", 'exit', 0)
 
@@ -305,6 +361,10 @@ class Failures(Case):
         metrics, told = self.ok('walk', 20, options=[])
         self.assertEqual(list(metrics), TIMED)
         self.assertIn('--file-alignment 4096', told['faults_not_counted'])
+        words = self.command('walk', 20, options=[])
+        words.remove('--json')
+        self.assertIn(f"hard faults were not counted: '{DLL}' is not mapped by Wine",
+                      self.run_words(words).stdout)
 
     def test_what_is_no_image(self):
         (self.folder / OTHER).write_text('no image')
