@@ -317,15 +317,20 @@ static enum status check_paths(const struct instrument *in, struct diag *diag)
 {
 	const struct instrument_options *o = in->options;
 	const char *const pairs[][2] = {
-		{o->database, o->image}, {o->database, o->output}, {in->agent_path, o->image},
-		{in->agent_path, o->database},
+		{o->database, o->image}, {in->agent_path, o->image},
 	};
+	const char *const outputs[] = {o->output, in->agent_path};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		if (paths_meet(pairs[i][0], pairs[i][1]))
 			return diag_fail(diag, STATUS_USAGE,
 					 "'%s' and '%s' are one file, an output needs a place "
 					 "of its own", pairs[i][0], pairs[i][1]);
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		if (db_uses_path(o->database, outputs[i]))
+			return diag_fail(diag, STATUS_USAGE,
+					 "'%s' is a file of the database '%s', an output needs a "
+					 "place of its own", outputs[i], o->database);
 	return STATUS_OK;
 }
 

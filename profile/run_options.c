@@ -22,6 +22,11 @@ enum status run_options_check(const struct run_options *options, double *ret_wei
 	double weight;
 	char *end;
 
+	if (status == STATUS_OK && db_uses_path(options->database, options->output))
+		status = diag_fail(diag, STATUS_USAGE,
+				   "'%s' is a file of the database '%s', what the command "
+				   "prints needs a place of its own", options->output,
+				   options->database);
 	if (status != STATUS_OK)
 		return status;
 	weight = strtod(text, &end);

@@ -34,7 +34,8 @@ struct run_description {
 	char *identity;    /* owned */
 };
 
-/* USAGE when no database is named, or the weight is no number above 0. */
+/* USAGE when no database is named, the command's output would take a place of its, or the
+ * weight is no number above 0. */
 enum status run_options_check(const struct run_options *options, double *ret_weight,
 			      struct diag *diag);
 

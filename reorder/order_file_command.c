@@ -106,7 +106,7 @@ static enum status order_file(struct tool *tool, const struct order_file_options
 	enum status status = STATUS_OK;
 
 	if (paths_meet(options->output, options->image) ||
-	    paths_meet(options->output, options->database))
+	    db_uses_path(options->database, options->output))
 		status = diag_fail(diag, STATUS_USAGE,
 				   "the output would take the place of an input, it needs "
 				   "one of its own");

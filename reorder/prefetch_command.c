@@ -269,8 +269,7 @@ static void report(const struct prefetch *p)
 static enum status check_paths(const struct prefetch_options *o, struct diag *diag)
 {
 	char beside[4096] = "";
-	const char *const others[] = {o->image, o->database, o->relinked,
-				      o->map ? o->map : beside};
+	const char *const others[] = {o->image, o->relinked, o->map ? o->map : beside};
 
 	if (o->relinked)
 		snprintf(beside, sizeof(beside), "%s.map.json", o->relinked);
@@ -279,6 +278,10 @@ static enum status check_paths(const struct prefetch_options *o, struct diag *di
 				 "'%s' and '%s' are one file, an output needs a place of "
 				 "its own",
 				 o->output, o->header);
+	if (db_uses_path(o->database, o->output) || db_uses_path(o->database, o->header))
+		return diag_fail(diag, STATUS_USAGE,
+				 "an output would take the place of a file of the database "
+				 "'%s', it needs one of its own", o->database);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (!others[i] || !*others[i])
 			continue;

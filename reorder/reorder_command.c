@@ -265,16 +265,21 @@ static enum status check_paths(const struct reorder *r, struct diag *diag)
 {
 	const struct reorder_options *o = r->options;
 	const char *const pairs[][2] = {
-		{r->map_path, o->image}, {r->map_path, o->output}, {r->map_path, o->order.database},
-		{r->map_path, o->order.file}, {o->output, o->order.database},
+		{r->map_path, o->image}, {r->map_path, o->output}, {r->map_path, o->order.file},
 		{o->output, o->order.file},
 	};
+	const char *const outputs[] = {r->map_path, o->output};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]) && !o->dry_run; i++)
 		if (paths_meet(pairs[i][0], pairs[i][1]))
 			return diag_fail(diag, STATUS_USAGE,
 					 "'%s' and '%s' are one file, an output needs a place "
 					 "of its own", pairs[i][0], pairs[i][1]);
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && !o->dry_run; i++)
+		if (db_uses_path(o->order.database, outputs[i]))
+			return diag_fail(diag, STATUS_USAGE,
+					 "'%s' is a file of the database '%s', an output needs a "
+					 "place of its own", outputs[i], o->order.database);
 	return STATUS_OK;
 }
 

@@ -39,6 +39,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { APPLICATION_ID = 0x41504c53 }; /* "APLS" */
 
 struct db {
@@ -714,6 +716,26 @@ void db_close(struct db *db)
 	sqlite3_close(db->handle);
 	free(db->path);
 	free(db);
+}
+
+bool db_uses_path(const char *database, const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
+	char real[PATH_MAX], beside[PATH_MAX + sizeof("-journal")];
+
+	if (!database || !path)
+		return false;
+	if (paths_meet(database, path))
+		return true;
+	/* They stand beside the file that a symbolic link leads to. */
+	if (!realpath(database, real))
+		snprintf(real, sizeof(real), "%s", database);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		snprintf(beside, sizeof(beside), "%s%s", real, suffixes[i]);
+		if (paths_meet(beside, path))
+			return true;
+	}
+	return false;
 }
 
 void db_set_timeout(struct db *db, int milliseconds)

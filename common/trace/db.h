@@ -47,6 +47,11 @@ enum status db_open(const char *path, enum db_mode mode, struct db **ret_db,
 /* NULL is fine.  Rolls back what was not committed. */
 void db_close(struct db *db);
 
+/* Whether a file written at `path` would be the database `database`, or one of the files
+ * that SQLite keeps beside it under its name ("Temporary Files Used By SQLite"): its
+ * journals and shared memory, whether they are there or not.  NULL is no file. */
+bool db_uses_path(const char *database, const char *path);
+
 /* How long to wait for another program's lock; DB_TIMEOUT_MS unless set. */
 void db_set_timeout(struct db *db, int milliseconds);
 
