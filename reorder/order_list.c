@@ -63,7 +63,8 @@ static bool is_shared(const struct name_index *index, const struct list_name *na
 	       strcmp(name[0].text, name[1].text) == 0;
 }
 
-/* A name ends at a blank, and a line that begins with a comment's sign is none.  A linker
+/* A name ends at a blank, and a line that begins with a comment's sign is none.  One that
+ * begins with 0x is an address to who reads the list as an order file.  A linker
  * script has more signs of its own; patterns are among them. */
 static bool can_be_written(const char *name, enum order_format format)
 {
@@ -75,7 +76,8 @@ static bool can_be_written(const char *name, enum order_format format)
 	for (const char *c = name; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			return false;
-	return *name != '\0' && *name != '#' && *name != ';';
+	return *name != '\0' && *name != '#' && *name != ';' &&
+	       !(name[0] == '0' && (name[1] == 'x' || name[1] == 'X'));
 }
 
 static void write_name(FILE *out, const char *name, enum order_format format)

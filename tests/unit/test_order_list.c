@@ -79,11 +79,18 @@ static void test_names_that_are_no_line(void **state)
 {
 	static const char *const names[] = {"",    "a\nb",  "#a",   ";a",
 					    "a b", "tab\t", "\x7f", "a;"};
+	static const char *const numbers[] = {"0x1000", "0X", "0", "x0x1"};
 	static const uint32_t ids[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 	(void)state;
 	check_list(names, 8, ids, 8, ORDER_FORMAT_LLD, "a;\n",
 		   (struct order_list_counts){.named = 1, .unnamed = 7});
+	/* They would be addresses in an order file; a script has no such words. */
+	check_list(numbers, 4, ids, 4, ORDER_FORMAT_MSVC, "0\nx0x1\n",
+		   (struct order_list_counts){.named = 2, .unnamed = 2});
+	check_list(numbers, 1, ids, 1, ORDER_FORMAT_GNU_LD,
+		   "*(.text$0x1000 .text.*$0x1000)\n",
+		   (struct order_list_counts){.named = 1});
 }
 
 static void test_nothing_touched(void **state)
