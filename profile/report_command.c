@@ -8,6 +8,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -42,7 +43,10 @@ struct report {
 	bool matched; /* whether an image was reported */
 	bool compared; /* whether the runs of an image were compared */
 	json_t *differences; /* borrowed from the result; NULL: not asked for */
-	bool text;    /* text goes to stdout */
+	bool text;    /* text goes to stdout, when all of it is known */
+	FILE *out;    /* where it is collected; NULL without text */
+	char *collected; /* owned */
+	size_t collected_size;
 	struct page page;
 	struct db *other_db;
 	struct db_image_row *other_images;
@@ -117,8 +121,8 @@ static enum status report_runs(struct report *r, struct subject *s, json_t *obje
 		table_cell(&table, "%s", human_count(counts.threads).text);
 	}
 	if (status == STATUS_OK && r->text && s->profile.count) {
-		putchar('\n');
-		status = table_print(&table, stdout, diag);
+		fputc('\n', r->out);
+		status = table_print(&table, r->out, diag);
 	}
 	table_release(&table);
 	return status;
@@ -164,8 +168,8 @@ static enum status report_page_runs(struct report *r, struct subject *s, json_t 
 		table_cell(&table, "%s", human_count(counts.pages).text);
 	}
 	if (status == STATUS_OK && r->text && any) {
-		putchar('\n');
-		status = table_print(&table, stdout, diag);
+		fputc('\n', r->out);
+		status = table_print(&table, r->out, diag);
 	}
 	table_release(&table);
 	return status;
@@ -212,10 +216,10 @@ static enum status report_first(struct report *r, struct subject *s, json_t *obj
 		table_cell(&table, "%s", !f ? "(unknown)" : f->name ? f->name : "-");
 	}
 	if (r->text && r->limit) {
-		putchar('\n');
-		status = table_print(&table, stdout, diag);
+		fputc('\n', r->out);
+		status = table_print(&table, r->out, diag);
 		if (run->count > r->limit)
-			printf("... %s more in run %" PRId64 "\n",
+			fprintf(r->out, "... %s more in run %" PRId64 "\n",
 			       human_count(run->count - r->limit).text, run->run);
 	}
 	table_release(&table);
@@ -241,22 +245,22 @@ static void put_image(struct report *r, const struct subject *s, json_t *object)
 		result_put_null(result, object, "relinked_from");
 }
 
-static void print_totals(const struct subject *s)
+static void print_totals(const struct report *r, const struct subject *s)
 {
 	const struct touched *t = &s->all;
 	const struct db_image_row *row = s->row;
 
-	printf("functions touched  %s of %s (%s), never %s\n",
+	fprintf(r->out, "functions touched  %s of %s (%s), never %s\n",
 	       human_count(t->functions).text, human_count(row->functions).text,
 	       human_percent(t->functions, row->functions).text,
 	       human_count(row->functions - t->functions).text);
-	printf("bytes touched      %s of %s (%s)\n", human_count(t->bytes).text,
+	fprintf(r->out, "bytes touched      %s of %s (%s)\n", human_count(t->bytes).text,
 	       human_count(row->function_bytes).text,
 	       human_percent(t->bytes, row->function_bytes).text);
-	printf("pages as linked    %s\n", human_count(t->linked_pages).text);
-	printf("pages at the floor %s\n", human_count(t->floor_pages).text);
+	fprintf(r->out, "pages as linked    %s\n", human_count(t->linked_pages).text);
+	fprintf(r->out, "pages at the floor %s\n", human_count(t->floor_pages).text);
 	if (t->unknown)
-		printf("unknown places     %s\n", human_count(t->unknown).text);
+		fprintf(r->out, "unknown places     %s\n", human_count(t->unknown).text);
 }
 
 static enum status report_subject(struct report *r, struct subject *s, json_t *images,
@@ -271,12 +275,12 @@ static enum status report_subject(struct report *r, struct subject *s, json_t *i
 	result_put_count(result, object, "functions_never_touched",
 			 s->image.count - s->all.functions);
 	if (r->text) {
-		printf("%s%s (%.12s%s)\n", r->matched ? "\n" : "", s->row->name,
+		fprintf(r->out, "%s%s (%.12s%s)\n", r->matched ? "\n" : "", s->row->name,
 		       s->row->hash, s->row->relinked_from ? ", relinked" : "");
 		if (s->profile.count)
-			print_totals(s);
+			print_totals(r, s);
 		else
-			puts("no traces");
+			fputs("no traces\n", r->out);
 	}
 	status = report_runs(r, s, object, diag);
 	if (status == STATUS_OK)
@@ -287,7 +291,7 @@ static enum status report_subject(struct report *r, struct subject *s, json_t *i
 		status = report_put_layouts(result, object, r->db, r->runs, r->run_count, s,
 					    diag);
 	if (status == STATUS_OK && r->text && report_terminal_wanted())
-		status = report_terminal_draw(s, diag);
+		status = report_terminal_draw(s, r->out, diag);
 	return status;
 }
 
@@ -361,7 +365,7 @@ static enum status report_differences(struct report *r, const struct subject *s,
 	status = differences_put(result, object, s, to, other, from, &counts, diag);
 	r->compared = true;
 	if (status == STATUS_OK && r->text)
-		printf("\nfrom run %" PRId64 "%s to run %" PRId64 ": %s new, %s gone, "
+		fprintf(r->out, "\nfrom run %" PRId64 "%s to run %" PRId64 ": %s new, %s gone, "
 		       "%s moved, %s in both\n",
 		       from->run, r->other ? " of the other database" : "", to->run,
 		       human_count(counts.added).text, human_count(counts.gone).text,
@@ -385,7 +389,7 @@ static enum status report_compared(struct report *r, const struct subject *s,
 		status = report_differences(r, s, &other, diag);
 	if (status == STATUS_OK && r->html && s->image.count)
 		status = page_add(&r->page, r->db, s, db, r->other && row ? &other : NULL,
-				  diag);
+				  (int64_t)r->from_run, diag);
 	if (wanted)
 		subject_release(&other);
 	return status;
@@ -423,7 +427,7 @@ static enum status report_images(struct report *r, struct diag *diag)
 				   " to compare with",
 				   r->other ? r->other : r->database, r->from_run);
 	if (status == STATUS_OK && !r->matched && r->text)
-		puts("no images");
+		fputs("no images\n", r->out);
 	return status;
 }
 
@@ -465,10 +469,21 @@ static enum status write_page(struct report *r, struct diag *diag)
 /* The page may not take the place of what it is made from. */
 static enum status check_paths(const struct report *r, struct diag *diag)
 {
-	if (paths_meet(r->html, r->database) || paths_meet(r->html, r->other))
+	if (db_uses_path(r->database, r->html) || db_uses_path(r->other, r->html))
 		return diag_fail(diag, STATUS_USAGE,
-				 "'%s' is a database, the page needs a place of its own",
-				 r->html);
+				 "'%s' is a file of a database, the page needs a place of its "
+				 "own", r->html);
+	return STATUS_OK;
+}
+
+/* Half a report would be taken for a whole one, where a failure is not seen. */
+static enum status print_collected(struct report *r, struct diag *diag)
+{
+	bool failed = fflush(r->out) != 0 || ferror(r->out);
+
+	if (failed)
+		return diag_no_memory(diag);
+	fwrite(r->collected, 1, r->collected_size, stdout);
 	return STATUS_OK;
 }
 
@@ -476,6 +491,10 @@ static enum status report(struct report *r, struct diag *diag)
 {
 	enum status status = database_option_check(r->database, diag);
 
+	if (status == STATUS_OK && r->text) {
+		r->out = open_memstream(&r->collected, &r->collected_size);
+		status = r->out ? STATUS_OK : diag_no_memory(diag);
+	}
 	if (status == STATUS_OK)
 		status = check_paths(r, diag);
 	if (status == STATUS_OK)
@@ -495,7 +514,7 @@ static enum status report(struct report *r, struct diag *diag)
 		status = report_images(r, diag);
 	if (status == STATUS_OK && r->html)
 		status = write_page(r, diag);
-	return status;
+	return status == STATUS_OK && r->text ? print_collected(r, diag) : status;
 }
 
 enum status report_command(struct tool *tool, int argc, char **argv, struct diag *diag)
@@ -543,6 +562,9 @@ enum status report_command(struct tool *tool, int argc, char **argv, struct diag
 	if (status == STATUS_OK && !line.answered)
 		status = report(&r, diag);
 	page_release(&r.page);
+	if (r.out)
+		fclose(r.out);
+	free(r.collected);
 	db_close(r.other_db);
 	db_close(r.db);
 	arena_release(&r.arena);

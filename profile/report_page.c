@@ -223,11 +223,17 @@ static uint32_t page_index(const uint32_t *translated, uint32_t f)
 	return translated ? translated[f] : f;
 }
 
+/* Nanoseconds; a database may hold any times, below 0 too. */
+static uint64_t time_between(int64_t from, int64_t to)
+{
+	return (uint64_t)to - (uint64_t)from;
+}
+
 static void pack_run(struct page *page, json_t *object, const struct subject *s,
 		     const struct db_profile_run *run, const struct moments *m,
 		     const uint32_t *translated, uint32_t *values)
 {
-	int64_t first = INT64_MAX, last = 0, unit = 1000;
+	int64_t first = INT64_MAX, last = INT64_MIN, unit = 1000;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < run->count; i++) {
@@ -240,16 +246,16 @@ static void pack_run(struct page *page, json_t *object, const struct subject *s,
 		last = m->time_ns[f] > last ? m->time_ns[f] : last;
 	}
 	if (n == 0)
-		first = 0;
+		first = last = 0;
 	/* Microseconds, or coarser when the run is longer than an hour. */
-	while ((uint64_t)(last - first) / (uint64_t)unit > UINT32_MAX)
+	while (time_between(first, last) / (uint64_t)unit > UINT32_MAX)
 		unit *= 10;
 	pack_deltas(&page->pack, object, "touched", values, n);
 	for (uint32_t i = n = 0; i < run->count; i++) {
 		uint32_t f = function_at(&s->image, run->rvas[i]);
 
 		if (f != s->image.count)
-			values[n++] = (uint32_t)((uint64_t)(m->time_ns[f] - first) /
+			values[n++] = (uint32_t)(time_between(first, m->time_ns[f]) /
 						 (uint64_t)unit);
 	}
 	pack_deltas(&page->pack, object, "time", values, n);
@@ -392,13 +398,15 @@ static enum status add_other(struct page *page, json_t *object, struct db *db,
 /* ---- the whole ---- */
 
 enum status page_add(struct page *page, struct db *db, const struct subject *s,
-		     struct db *other_db, const struct subject *other, struct diag *diag)
+		     struct db *other_db, const struct subject *other, int64_t from_run,
+		     struct diag *diag)
 {
 	json_t *object = add_object(page, page->images);
 	json_t *runs;
 	enum status status = STATUS_OK;
 
 	put_value(page, object, "image", json_integer(s->row->image));
+	put_value(page, object, "from_run", from_run ? json_integer(from_run) : json_null());
 	add_functions(page, object, &s->image);
 	add_standings(page, object, s);
 	runs = put_array(page, object, "runs");

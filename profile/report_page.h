@@ -16,9 +16,11 @@ void page_release(struct page *page);
 
 /* Adds an image; its figures stand in the report's JSON, under the same id.
  * `other` is the same image, or another build of it, in another database; may be
- * NULL.  Statuses of db_list_run_touches, and NO_MEMORY. */
+ * NULL.  `from_run` is the run that differences begin with, of `other` if there is one;
+ * 0: which one is for the page to choose.  Statuses of db_list_run_touches, and NO_MEMORY. */
 enum status page_add(struct page *page, struct db *db, const struct subject *s,
-		     struct db *other_db, const struct subject *other, struct diag *diag);
+		     struct db *other_db, const struct subject *other, int64_t from_run,
+		     struct diag *diag);
 
 /* Writes the page.  `images` is the array of that name that --json prints.
  * EXISTS unless `force`, IO, NO_MEMORY. */

@@ -313,6 +313,23 @@ static void select_run(struct db_profile *profile, int64_t run)
 	profile->count = kept.count;
 }
 
+/* What is drawn and predicted goes page by page through each function, so sizes that no
+ * image can have would take for ever. */
+static enum status check_sizes(const struct subject *s, struct diag *diag)
+{
+	uint64_t limit = s->row->size && s->row->size < UINT32_MAX ? s->row->size : UINT32_MAX;
+	uint64_t bytes = 0;
+
+	for (uint32_t f = 0; f < s->image.count; f++)
+		bytes += s->image.functions[f].size;
+	if (bytes > limit)
+		return diag_fail(diag, STATUS_BAD_DATABASE,
+				 "the functions of '%s' have %llu bytes, more than the %llu "
+				 "of its file: the database is damaged", s->row->name,
+				 (unsigned long long)bytes, (unsigned long long)limit);
+	return STATUS_OK;
+}
+
 enum status subject_load(struct db *db, const struct db_image_row *row,
 			 enum db_run_kind kind, int64_t run, struct subject *s,
 			 struct diag *diag)
@@ -322,6 +339,8 @@ enum status subject_load(struct db *db, const struct db_image_row *row,
 	*s = (struct subject){.row = row};
 	arena_init(&s->arena);
 	status = db_load_image(db, row->image, &s->image, diag);
+	if (status == STATUS_OK)
+		status = check_sizes(s, diag);
 	if (status == STATUS_OK)
 		status = db_load_profile(db, &s->image.image.hash, kind, &s->profile, diag);
 	if (status == STATUS_OK && run)

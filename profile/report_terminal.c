@@ -28,6 +28,7 @@ enum {
 
 struct drawing {
 	const struct subject *s;
+	FILE *out;                /* borrowed */
 	const struct db_profile_run *run;
 	uint32_t width;           /* columns */
 	const char *const *cells; /* untouched, then the levels from early to late */
@@ -111,22 +112,22 @@ static void draw_map(const struct drawing *d, uint32_t k, uint64_t per_cell)
 	char name[96];
 
 	standing_name(standing, name, sizeof(name));
-	printf("%s, %s of %s pages\n", name, human_count(d->results[k].pages).text,
-	       human_count(pages).text);
+	fprintf(d->out, "%s, %s of %s pages\n", name, human_count(d->results[k].pages).text,
+		human_count(pages).text);
 	for (uint64_t page = 0; page < pages; page += per_cell) {
 		uint32_t touch = earliest(standing, &d->results[k], page, per_cell);
 		uint64_t level = 0;
 
 		if (touch != NO_TOUCH)
 			level = 1 + (uint64_t)touch * LEVELS / d->run->count;
-		fputs(d->cells[level], stdout);
+		fputs(d->cells[level], d->out);
 		if (++column == d->width) {
-			putchar('\n');
+			fputc('\n', d->out);
 			column = 0;
 		}
 	}
 	if (column)
-		putchar('\n');
+		fputc('\n', d->out);
 }
 
 static void draw_maps(const struct drawing *d)
@@ -137,12 +138,12 @@ static void draw_maps(const struct drawing *d)
 		if (code_pages(&d->s->standings[k]) > most)
 			most = code_pages(&d->s->standings[k]);
 	per_cell = most > room ? (most + room - 1) / room : 1;
-	printf("\npages of run %" PRId64 ", ", d->run->run);
+	fprintf(d->out, "\npages of run %" PRId64 ", ", d->run->run);
 	if (per_cell == 1)
-		printf("one a cell: ");
+		fprintf(d->out, "one a cell: ");
 	else
-		printf("%s a cell: ", human_count(per_cell).text);
-	printf("%s untouched, touched %s early to late %s\n", d->cells[0], d->cells[1],
+		fprintf(d->out, "%s a cell: ", human_count(per_cell).text);
+	fprintf(d->out, "%s untouched, touched %s early to late %s\n", d->cells[0], d->cells[1],
 	       d->cells[LEVELS]);
 	for (uint32_t k = 0; k < d->s->standing_count; k++)
 		draw_map(d, k, per_cell);
@@ -177,19 +178,19 @@ static void draw_curves(const struct drawing *d, uint32_t most)
 				}
 		line[end] = '\0';
 		if (row == CURVE_ROWS - 1 || row == 0)
-			printf("%*s %s%s%s\n", LABEL_WIDTH - 2,
+			fprintf(d->out, "%*s %s%s%s\n", LABEL_WIDTH - 2,
 			       human_count(row ? most : 0).text, d->line, end ? " " : "",
 			       line);
 		else
-			printf("%*s %s%s%s\n", LABEL_WIDTH - 2, "", d->line, end ? " " : "",
+			fprintf(d->out, "%*s %s%s%s\n", LABEL_WIDTH - 2, "", d->line, end ? " " : "",
 			       line);
 	}
-	printf("%*s %s touches\n", LABEL_WIDTH - 1, "", human_count(d->run->count).text);
+	fprintf(d->out, "%*s %s touches\n", LABEL_WIDTH - 1, "", human_count(d->run->count).text);
 	for (uint32_t k = 0; k < d->s->standing_count; k++) {
 		char name[96];
 
 		standing_name(&d->s->standings[k], name, sizeof(name));
-		printf("%*s %c %s: %s\n", LABEL_WIDTH - 1, "",
+		fprintf(d->out, "%*s %c %s: %s\n", LABEL_WIDTH - 1, "",
 		       marks[k % (sizeof(marks) - 1)], name,
 		       human_things(d->results[k].faults, "fault").text);
 	}
@@ -197,11 +198,12 @@ static void draw_curves(const struct drawing *d, uint32_t most)
 
 /* ---- the whole ---- */
 
-enum status report_terminal_draw(const struct subject *s, struct diag *diag)
+enum status report_terminal_draw(const struct subject *s, FILE *out, struct diag *diag)
 {
 	bool utf8 = is_utf8();
 	struct drawing d = {
 		.s = s,
+		.out = out,
 		.width = terminal_width(),
 		.cells = utf8 ? unicode_cells : ascii_cells,
 		.line = utf8 ? "\u2502" : "|",
@@ -226,8 +228,8 @@ enum status report_terminal_draw(const struct subject *s, struct diag *diag)
 	}
 	if (status == STATUS_OK) {
 		draw_maps(&d);
-		printf("\npredicted faults of run %" PRId64 ", each reading %d pages\n",
-		       d.run->run, FAULT_CLUSTER);
+		fprintf(out, "\npredicted faults of run %" PRId64 ", each reading %d pages\n",
+			d.run->run, FAULT_CLUSTER);
 		draw_curves(&d, most);
 	}
 	for (uint32_t k = 0; k < done; k++)

@@ -121,13 +121,22 @@ const App = {
     element('diff-from').replaceChildren(...options(runs));
     element('diff-to').replaceChildren(...options(runs));
     const last = image.own.length - 1;
-    element('diff-from').value = image.against && image.against.runs.length
-      ? image.runs.length - 1 : Math.max(last - 1, 0);
+    element('diff-from').value = App.runBefore(image, last);
     element('diff-to').value = Math.max(last, 0);
     element('search').value = '';
     App.buildFilter();
     App.buildGrid();
     App.update();
+  },
+
+  /* Where differences begin: at the run that was asked for, else at the newest one of the
+   * other database, or the one before the last. */
+  runBefore(image, last) {
+    const other = image.against && image.against.runs.length;
+    const first = image.against ? image.own.length : 0;
+    const asked = image.runs.findIndex((run, k) => k >= first && run.run === image.from_run);
+    if (asked >= 0) return asked;
+    return other ? image.runs.length - 1 : Math.max(last - 1, 0);
   },
 
   /* All that depends on the run and the relink. */

@@ -56,6 +56,7 @@ def make_database(path, made_trace, runs=3, count=FUNCTIONS):
         rva += size + 15 & ~15
     database.executemany('INSERT INTO functions(image, rva, size, name, movable, pins)'
                          ' VALUES(?, ?, ?, ?, ?, ?)', functions)
+    database.execute('UPDATE images SET size = ? WHERE id = ?', (rva, ids['app.dll']))
     database.execute('UPDATE functions SET name = CAST(? AS TEXT) WHERE rva = ?',
                      (BAD_BYTES, functions[len(HOSTILE)][1]))
     hot = [*range(20), *chance.sample(range(20, count), count // 4)]
@@ -414,6 +415,17 @@ def main(made_trace, tool, screenshots=None):
             check_differences(browser, touched(other, 1), touched(path, image['runs'][-1]['run']),
                               differences('--against', other))
             check('console', browser.problems(), [])
+        # The run that was asked for is chosen on the page too.
+        runs = [run['run'] for run in image['runs']]
+        for words, where in (['--from-run', str(runs[0])], 0), (
+                ['--from-run', str(runs[0]), '--against', other], len(runs)):
+            report('--html', page, '--force', *words)
+            with Browser() as browser:
+                browser.open(page)
+                browser.wait('document.documentElement.dataset.ready', 'the page')
+                check(' '.join(map(str, words)),
+                      browser.run("return document.getElementById('diff-from').value"),
+                      str(where))
         check_big(folder, made_trace, tool)
         if screenshots:
             take_screenshots(page, screenshots)
