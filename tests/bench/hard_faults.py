@@ -35,6 +35,7 @@ class Program:
     image: str          # path in the case's folder
     arguments: list
     before: object = None   # makes input in the folder
+    made: str = ""          # what a run makes, and another one would find
 
     def name(self):
         return pathlib.PurePath(self.image).name
@@ -47,7 +48,7 @@ def programs():
         "sqlite": Program(harness.sqlite_case("sqlite-gcc"), "sqlite3.dll", ["start"]),
         "7za": Program(archives.Archives(), "7za.exe",
                        ["a", "-t7z", "made.7z", "./input/*"],
-                       lambda folder: archives.make_input(folder / "input")),
+                       lambda folder: archives.make_input(folder / "input"), "made.7z"),
         "rollup": Program(rollup, node_programs.ROLLUP_IMAGE, [f"{LINE}.js"]),
     }
 
@@ -83,6 +84,14 @@ def stage(program, folder):
 
 def command(program):
     return ["--", "wine", program.case.exe, *program.arguments]
+
+
+def repeated(program):
+    """The command for several runs, each of which begins as the first."""
+    words = command(program)
+    if not program.made:
+        return words
+    return ["--", "sh", "-c", f'rm -f {program.made}; exec "$@"', "sh", *words[1:]]
 
 
 def predicted(image, database, orders):

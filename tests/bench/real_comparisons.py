@@ -32,7 +32,7 @@ def compare(program, folder, other, options):
     words = ["--times-only"] if options.times_only else []
     return hard_faults.tool("appulse-profile", "compare", "--json", "--cold", "--runs",
                             str(options.runs), *words, program.image, other,
-                            *hard_faults.command(program), cwd=folder)
+                            *hard_faults.repeated(program), cwd=folder)
 
 
 def value(metric, side):
