@@ -1,11 +1,11 @@
-/* Pages of images in the working sets of a command's processes at their ends.
+/* Pages of images in the working sets of a command's processes at their ends, or when the
+ * images are unloaded.
  *
  * The Windows debugger program asks for them (debugger/working_set.c); here its log
  * becomes what the other methods give.  Which file an image of the log is, its device
  * and inode say: the debugger knows its base name alone.
  *
- * An image that was unloaded before, and one whose process was killed or crashed, has no
- * answer: each counts as lost.
+ * An image whose process was killed or crashed has no answer: it counts as lost.
  */
 #include "fault_meter_state.h"
 

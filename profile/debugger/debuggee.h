@@ -37,6 +37,7 @@ struct module {
 	uint32_t code_count;
 	uint8_t *state;       /* owned: one byte for each page, or for each function
 			       * start of `wanted`; what it means is the mode's */
+	bool answered;        /* mode `working-set`: its pages are known */
 };
 
 struct debuggee {
@@ -51,13 +52,13 @@ struct debuggee {
 	uint64_t retry_address;
 	uint32_t retry_count;
 	/* Mode `working-set`. */
-	uint64_t end_call;    /* VA of the system call that ends processes, which has a
-			       * breakpoint; 0: it has none */
+	uint64_t end_call, unmap_call; /* VA of the system calls that end processes and
+			       * unmap images, which have a breakpoint; 0: none */
 	DWORD asker;          /* the thread that asks; 0: none does */
-	CONTEXT end_context;  /* of it, to end the process by */
-	const struct module *asked; /* for which it asks now; NULL: unloaded since */
-	void *answer;         /* VA of the question, and then the answer; the process
-			       * keeps it, it ends at once */
+	bool asks_for_all;    /* at the end: for all modules, and else for one */
+	CONTEXT call_context; /* of it, to go on into the call by */
+	struct module *asked; /* for which it asks now; NULL: unloaded since */
+	void *answer;         /* VA of the question, and then of the answer */
 };
 
 struct debuggee *debuggee_find(struct debuggee *list, DWORD pid);

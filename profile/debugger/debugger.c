@@ -265,7 +265,7 @@ static void dll_loaded(struct debugger *d, struct debuggee *debuggee,
 	if (debuggee->ntdll == 0 && _wcsicmp(base_name(d->path), L"ntdll.dll") == 0) {
 		debuggee->ntdll = (uint64_t)(uintptr_t)info->lpBaseOfDll;
 		if (d->mode == MODE_WORKING_SET)
-			working_set_watch_end(debuggee);
+			working_set_watch(debuggee);
 	}
 	image_loaded(d, debuggee, (uint64_t)(uintptr_t)info->lpBaseOfDll);
 }

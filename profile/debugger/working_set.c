@@ -3,11 +3,12 @@
  * A program ends in the system call NtTerminateProcess on itself; each way out of a
  * process but a kill from outside and a crash leads there, behind the last code of its
  * DLLs.  A breakpoint on that call stops the process while it is still whole, and then
- * QueryWorkingSetEx is asked for every page of each wanted image.
+ * QueryWorkingSetEx is asked for every page of each wanted image.  An image that is
+ * unloaded before is asked for at NtUnmapViewOfSection, likewise behind its last code.
  *
  * Asked from outside, as a debugger on Windows may.  Wine 8 answers for the asking
  * process alone, so there the stopped thread is made to ask itself: it is sent into
- * NtQueryVirtualMemory, which returns onto the breakpoint.  Loading a DLL of ours into
+ * NtQueryVirtualMemory, which returns onto the first breakpoint.  Loading a DLL of ours into
  * the program was rejected: its other DLLs would be loaded elsewhere or later, and it
  * would be told of the end before others are.
  *
@@ -50,9 +51,10 @@ static uint64_t ntdll_function(const struct debuggee *debuggee, const char *name
 	return here ? debuggee->ntdll + (uint64_t)(here - (BYTE *)ntdll) : 0;
 }
 
-void working_set_watch_end(struct debuggee *debuggee)
+/* Plants a breakpoint at a system call; 0 when it does not begin as it must. */
+static uint64_t plant(const struct debuggee *debuggee, const char *name)
 {
-	uint64_t place = ntdll_function(debuggee, "NtTerminateProcess");
+	uint64_t place = ntdll_function(debuggee, name);
 	void *address = (void *)(uintptr_t)place;
 	BYTE code[sizeof(mov_rcx_r10)];
 	const BYTE int3 = INT3;
@@ -62,9 +64,17 @@ void working_set_watch_end(struct debuggee *debuggee)
 	    !ReadProcessMemory(debuggee->process, address, code, sizeof(code), &done) ||
 	    memcmp(code, mov_rcx_r10, sizeof(code)) != 0 ||
 	    !WriteProcessMemory(debuggee->process, address, &int3, 1, &done))
-		return;
+		return 0;
 	FlushInstructionCache(debuggee->process, address, 1);
-	debuggee->end_call = place;
+	return place;
+}
+
+void working_set_watch(struct debuggee *debuggee)
+{
+	debuggee->end_call = plant(debuggee, "NtTerminateProcess");
+	/* What asks there returns to the other. */
+	if (debuggee->end_call)
+		debuggee->unmap_call = plant(debuggee, "NtUnmapViewOfSection");
 }
 
 /* ---- pages apart ---- */
@@ -122,7 +132,7 @@ static PSAPI_WORKING_SET_EX_INFORMATION *make_question(const struct module *modu
 	return pages;
 }
 
-static void log_answer(struct debuggee *debuggee, const struct module *module,
+static void log_answer(struct debuggee *debuggee, struct module *module,
 		       const PSAPI_WORKING_SET_EX_INFORMATION *pages, const char *how,
 		       struct event_log *log)
 {
@@ -141,9 +151,10 @@ static void log_answer(struct debuggee *debuggee, const struct module *module,
 	}
 	event_log_line(log, NULL, "answer\t%u\t%s\t%lu", module->id, how,
 		       memory.PageFaultCount);
+	module->answered = true;
 }
 
-static bool ask_outside(struct debuggee *debuggee, const struct module *module,
+static bool ask_outside(struct debuggee *debuggee, struct module *module,
 			struct event_log *log)
 {
 	PSAPI_WORKING_SET_EX_INFORMATION *pages = make_question(module);
@@ -157,11 +168,11 @@ static bool ask_outside(struct debuggee *debuggee, const struct module *module,
 }
 
 /* Sends the stopped thread into NtQueryVirtualMemory for a module. */
-static bool ask_inside(struct debuggee *debuggee, HANDLE thread, const struct module *module)
+static bool ask_inside(struct debuggee *debuggee, HANDLE thread, struct module *module)
 {
 	PSAPI_WORKING_SET_EX_INFORMATION *pages = make_question(module);
 	SIZE_T bytes = page_count(module) * sizeof(*pages), put;
-	CONTEXT context = debuggee->end_context;
+	CONTEXT context = debuggee->call_context;
 	struct call_frame frame = {.return_address = debuggee->end_call, .fifth = bytes};
 	uint64_t query = ntdll_function(debuggee, "NtQueryVirtualMemory");
 	bool ok;
@@ -187,7 +198,7 @@ static bool ask_inside(struct debuggee *debuggee, HANDLE thread, const struct mo
 /* The thread has come back from NtQueryVirtualMemory with `status`. */
 static void take_answer(struct debuggee *debuggee, uint64_t status, struct event_log *log)
 {
-	const struct module *module = debuggee->asked;
+	struct module *module = debuggee->asked;
 	SIZE_T bytes = page_count(module) * sizeof(PSAPI_WORKING_SET_EX_INFORMATION), got;
 	PSAPI_WORKING_SET_EX_INFORMATION *pages = malloc(bytes);
 
@@ -195,69 +206,76 @@ static void take_answer(struct debuggee *debuggee, uint64_t status, struct event
 	    ReadProcessMemory(debuggee->process, debuggee->answer, pages, bytes, &got))
 		log_answer(debuggee, module, pages, "inside", log);
 	free(pages);
+	VirtualFreeEx(debuggee->process, debuggee->answer, 0, MEM_RELEASE);
 }
 
-/* Asks for the modules from `module` on; when there is none left, or the process cannot
- * be asked, lets the thread go on into its end. */
-static void ask(struct debuggee *debuggee, HANDLE thread, const struct module *module,
+/* Asks for `module`, and at the end for those behind it; when none is left, or the
+ * process cannot be asked, lets the thread go on into its call. */
+static void ask(struct debuggee *debuggee, HANDLE thread, struct module *module,
 		struct event_log *log)
 {
-	for (; module; module = module->next)
-		if (!ask_outside(debuggee, module, log) &&
+	for (; module; module = debuggee->asks_for_all ? module->next : NULL)
+		if (!module->answered && !ask_outside(debuggee, module, log) &&
 		    ask_inside(debuggee, thread, module))
 			return;
-	SetThreadContext(thread, &debuggee->end_context);
+	debuggee->asker = 0;
+	SetThreadContext(thread, &debuggee->call_context);
 }
 
-/* A thread stands at the call that ends a process: this one, when the handle in rcx says
- * so; the handle 0 ends the other threads, for a start. */
+/* A thread stands at one of the calls.  Is it about the process itself, as the handle in
+ * rcx says (0 ends the other threads, for a start), there may be something to ask. */
 static void at_call(struct debuggee *debuggee, DWORD id, HANDLE thread, CONTEXT *context,
-		    struct event_log *log)
+		    uint64_t place, struct event_log *log)
 {
-	bool ends = context->Rcx == (uint64_t)-1;
+	bool itself = context->Rcx == (uint64_t)-1, ends = place == debuggee->end_call;
+	struct module *module = debuggee->modules;
 
-	if (ends && debuggee->asker) { /* it waits for the one that asks */
-		context->Rip = debuggee->end_call;
+	while (module && !ends && module->base != context->Rdx)
+		module = module->next;
+	if (itself && module && debuggee->asker) { /* it waits for the one that asks */
+		context->Rip = place;
 		SetThreadContext(thread, context);
 		return;
 	}
 	context->R10 = context->Rcx;
-	context->Rip = debuggee->end_call + sizeof(mov_rcx_r10);
+	context->Rip = place + sizeof(mov_rcx_r10);
 	SetThreadContext(thread, context);
-	if (!ends)
+	if (!itself || !module)
 		return;
 	debuggee->asker = id;
-	debuggee->end_context = *context;
-	ask(debuggee, thread, debuggee->modules, log);
+	debuggee->asks_for_all = ends;
+	debuggee->call_context = *context;
+	ask(debuggee, thread, module, log);
 }
 
 /* The thread that asks has its answer. */
 static void at_return(struct debuggee *debuggee, HANDLE thread, const CONTEXT *context,
 		      struct event_log *log)
 {
-	const struct module *asked = debuggee->asked;
+	struct module *asked = debuggee->asked;
 
 	if (asked)
 		take_answer(debuggee, context->Rax, log);
-	ask(debuggee, thread, asked ? asked->next : NULL, log);
+	ask(debuggee, thread, asked && debuggee->asks_for_all ? asked->next : NULL, log);
 }
 
 bool working_set_take(struct debuggee *debuggee, DWORD thread,
 		      const EXCEPTION_RECORD *exception, struct event_log *log)
 {
+	uint64_t place = (uint64_t)(uintptr_t)exception->ExceptionAddress;
 	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
 	HANDLE handle;
 
-	if (exception->ExceptionCode != (DWORD)STATUS_BREAKPOINT || !debuggee->end_call ||
-	    (uint64_t)(uintptr_t)exception->ExceptionAddress != debuggee->end_call)
+	if (exception->ExceptionCode != (DWORD)STATUS_BREAKPOINT || !place ||
+	    (place != debuggee->end_call && place != debuggee->unmap_call))
 		return false;
 	handle = OpenThread(THREAD_GET_CONTEXT | THREAD_SET_CONTEXT, FALSE, thread);
 	if (!handle || !GetThreadContext(handle, &context))
 		log->failed = true;
-	else if (thread == debuggee->asker)
+	else if (thread == debuggee->asker && place == debuggee->end_call)
 		at_return(debuggee, handle, &context, log);
 	else
-		at_call(debuggee, thread, handle, &context, log);
+		at_call(debuggee, thread, handle, &context, place, log);
 	if (handle)
 		CloseHandle(handle);
 	return true;
