@@ -6,6 +6,7 @@
 #include "base/output_task.h"
 #include "cli/companion.h"
 #include "cli/human.h"
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "cli/pin_report.h"
 #include "commands.h"
@@ -24,6 +25,7 @@ enum { AGENT_NAME_LIMIT = 63, PATH_LIMIT = 4096 };
 struct instrument_options {
 	const char *image, *output, *database, *agent_name;
 	struct string_list only, skip, pins;
+	struct name_files names;
 	bool force;
 };
 
@@ -55,12 +57,14 @@ static enum status check_agent_name(const struct instrument *in, struct diag *di
 
 static enum status analyse(struct instrument *in, struct diag *diag)
 {
-	const struct pin_words pins = {in->options->pins.data, in->options->pins.len};
+	const struct analysis_request request = {
+		.pins = {in->options->pins.data, in->options->pins.len},
+		.names = in->options->names};
 	const struct image *image = &in->analysis.image;
 	enum status status;
 
 	progress_step(&in->tool->progress, "finding functions");
-	status = analysis_open(&in->analysis, in->options->image, &pins, diag);
+	status = analysis_open(&in->analysis, in->options->image, &request, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(image, diag);
@@ -247,6 +251,7 @@ static void report_json(const struct instrument *in, const struct pin_report *pi
 	result_put_text(result, image, "sha256", hash);
 	result_put_count(result, image, "size", in->analysis.image.size);
 	pin_report_put(pins, result, image);
+	name_report_put(&in->analysis.names, &in->analysis.named, result, image);
 	part = result_put_object(result, result->root, "probes");
 	result_put_count(result, part, "count", in->plan.functions.len);
 	result_put_count(result, part, "unreachable", in->plan.unreachable);
@@ -278,6 +283,7 @@ static void report_text(const struct instrument *in, const struct pin_report *pi
 		printf("  none, named by --pin: %s\n",
 		       human_things(in->plan.pinned, "function").text);
 	pin_report_print(pins, stdout);
+	name_report_print(&in->analysis.names, &in->analysis.named, stdout);
 	printf("size: %s bytes, was %s\n", human_count(in->probed.size).text,
 	       human_count(in->analysis.image.size).text);
 	printf("wrote %s, %s and %s\n", in->options->output, in->agent_path,
@@ -289,6 +295,7 @@ static void report(struct instrument *in)
 	struct pin_report pins;
 
 	pin_report_make(&in->analysis.graph, &pins);
+	name_report_warn(in->tool, &in->analysis.names, &in->analysis.named);
 	if (in->probed.dropped_signature)
 		tool_warn(in->tool, "the signature of '%s' was dropped", in->options->image);
 	if (in->tool->json)
@@ -318,6 +325,9 @@ static enum status check_paths(const struct instrument *in, struct diag *diag)
 	const struct instrument_options *o = in->options;
 	const char *const pairs[][2] = {
 		{o->database, o->image}, {in->agent_path, o->image},
+		{o->output, o->names.pdb}, {o->output, o->names.linker_map},
+		{in->agent_path, o->names.pdb}, {in->agent_path, o->names.linker_map},
+		{o->database, o->names.pdb}, {o->database, o->names.linker_map},
 	};
 	const char *const outputs[] = {o->output, in->agent_path};
 
@@ -411,6 +421,7 @@ enum status instrument_command(struct tool *tool, int argc, char **argv, struct 
 			    "leave this code alone, without probes: a range of RVAs "
 			    "(0xLO-0xHI), the function at an RVA, or one by its name; may "
 			    "be given more than once"),
+		OPTIONS_NAMES(&o.names),
 		OPTION_FLAG("force", 'f', &o.force, "replace existing outputs"),
 		OPTIONS_COMMON(tool),
 	};

@@ -51,6 +51,9 @@ struct doctor {
 	struct graph graph;
 	bool discovered;           /* whether `graph` and `pins` are there */
 	struct pin_report pins;
+	struct name_files name_files;
+	struct file_names names;   /* of these files */
+	struct name_report named;  /* valid with `graph` */
 	struct doctor_verdict instrument, reorder;
 };
 

@@ -1,4 +1,5 @@
 /* appulse doctor IMAGE: what an image is made of, and what can be done with it. */
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "doctor.h"
 #include "driver_commands.h"
@@ -28,7 +29,8 @@ static enum status check_both(struct doctor *d, struct diag *diag)
 		status = check_file(&d->image, diag);
 	if (status == STATUS_OK) {
 		progress_step(&d->tool->progress, "finding functions");
-		status = analysis_discover(&d->graph, &d->image, &d->pin_words, diag);
+		status = analysis_discover(&d->graph, &d->image, &d->pin_words, &d->names.set,
+					   diag);
 		d->discovered = status == STATUS_OK;
 	}
 	return status;
@@ -50,8 +52,10 @@ static enum status judge(struct doctor *d, struct diag *diag)
 	if (instrument->status == STATUS_OK)
 		instrument->status = image_check_instrumentable(
 			&d->image, &d->contents.exports, &instrument->diag);
-	if (d->discovered)
+	if (d->discovered) {
+		function_names_add(&d->graph, &d->names.set, &d->named);
 		pin_report_make(&d->graph, &d->pins);
+	}
 	return STATUS_OK;
 }
 
@@ -69,19 +73,25 @@ static enum status examine(struct doctor *d, struct diag *diag)
 	d->hash = sha256_of(d->image.bytes, d->image.size);
 	status = doctor_read_contents(d, diag);
 	if (status == STATUS_OK)
+		status = file_names_read(&d->names, &d->name_files, &d->image, diag);
+	if (status == STATUS_OK)
 		status = judge(d, diag);
 	return status;
 }
 
 static enum status doctor(struct tool *tool, const char *path,
-			  const struct string_list *pins, struct diag *diag)
+			  const struct string_list *pins, const struct name_files *names,
+			  struct diag *diag)
 {
-	struct doctor d = {
-		.tool = tool, .path = path, .pin_words = {pins->data, pins->len}};
+	struct doctor d = {.tool = tool,
+			   .path = path,
+			   .pin_words = {pins->data, pins->len},
+			   .name_files = *names};
 	enum status status = examine(&d, diag);
 
 	progress_end(&tool->progress);
 	if (status == STATUS_OK) {
+		name_report_warn(tool, &d.names, d.discovered ? &d.named : NULL);
 		if (tool->json)
 			doctor_put(&d);
 		else
@@ -94,6 +104,7 @@ static enum status doctor(struct tool *tool, const char *path,
 	}
 	if (d.discovered)
 		graph_release(&d.graph);
+	file_names_release(&d.names);
 	if (d.open)
 		image_release(&d.image);
 	return status;
@@ -102,10 +113,12 @@ static enum status doctor(struct tool *tool, const char *path,
 enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
 	struct string_list pins = {0};
+	struct name_files names = {0};
 	const struct option_spec options[] = {
 		OPTION_LIST("pin", 0, "WHAT", &pins,
 			    "pin this code, to see what that costs: as in "
 			    "'appulse-reorder --help'"),
+		OPTIONS_NAMES(&names),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {
@@ -123,7 +136,7 @@ enum status doctor_command(struct tool *tool, int argc, char **argv, struct diag
 	enum status status = command_line_parse(tool, &spec, argc, argv, &line, diag);
 
 	if (status == STATUS_OK && !line.answered)
-		status = doctor(tool, line.arguments.data[0], &pins, diag);
+		status = doctor(tool, line.arguments.data[0], &pins, &names, diag);
 	vec_release(&pins);
 	command_line_release(&line);
 	return status;

@@ -1,4 +1,5 @@
 /* The doctor's findings as members of the JSON object (docs/doctor.md). */
+#include "cli/name_report.h"
 #include "doctor.h"
 
 static void put_hidden(const struct doctor *d, struct result *r, json_t *object)
@@ -34,6 +35,7 @@ static void put_image(const struct doctor *d, struct result *r)
 	if (!d->discovered)
 		return;
 	pin_report_put(&d->pins, r, image);
+	name_report_put(&d->names, &d->named, r, image);
 	pin_report_put_largest(&d->pins, &d->graph, r, image);
 	put_hidden(d, r, image);
 }

@@ -428,6 +428,19 @@ static void print_movable(const struct doctor *d)
 	}
 }
 
+static void print_names(const struct doctor *d)
+{
+	uint32_t named = d->named.own + d->named.added;
+	struct line line;
+
+	begin(&line, "named");
+	if (d->names.used_count)
+		item(&line, "%s of %s (%s)", human_count(named).text,
+		     human_things(d->named.functions, "function").text,
+		     human_percent(named, d->named.functions).text);
+	end(&line);
+}
+
 /* Where the words stand that pin as hidden references. */
 static void print_hidden(const struct doctor *d)
 {
@@ -459,6 +472,7 @@ void doctor_print(const struct doctor *d)
 	print_verdict("reorder", &d->reorder);
 	if (d->discovered) {
 		print_movable(d);
+		print_names(d);
 		print_hidden(d);
 		print_pins(d);
 	}

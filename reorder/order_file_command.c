@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "chosen_order.h"
 #include "cli/human.h"
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "graph/analysis.h"
@@ -15,6 +16,7 @@
 struct order_file_options {
 	const char *image, *database, *output;
 	unsigned format; /* enum order_format */
+	struct name_files names;
 	bool force;
 };
 
@@ -31,10 +33,11 @@ struct order_file {
 
 static enum status make_order(struct order_file *o, struct diag *diag)
 {
+	const struct analysis_request request = {.names = o->options->names};
 	enum status status;
 
 	progress_step(&o->tool->progress, "finding functions");
-	status = analysis_open(&o->analysis, o->options->image, NULL, diag);
+	status = analysis_open(&o->analysis, o->options->image, &request, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&o->analysis.image, diag);
@@ -73,6 +76,7 @@ static void report(const struct order_file *o)
 	const struct order_list_counts *c = &o->counts;
 	struct result *r = &o->tool->result;
 
+	name_report_warn(o->tool, &o->analysis.names, &o->analysis.named);
 	if (o->order.unmatched)
 		tool_warn(o->tool, "touched addresses that are no function's start: %u",
 			  o->order.unmatched);
@@ -97,6 +101,7 @@ static void report(const struct order_file *o)
 	result_put_count(r, r->root, "ambiguous", c->ambiguous);
 	result_put_count(r, r->root, "unnamed", c->unnamed);
 	result_put_count(r, r->root, "unmatched", o->order.unmatched);
+	name_report_put(&o->analysis.names, &o->analysis.named, r, r->root);
 }
 
 static enum status order_file(struct tool *tool, const struct order_file_options *options,
@@ -106,7 +111,9 @@ static enum status order_file(struct tool *tool, const struct order_file_options
 	enum status status = STATUS_OK;
 
 	if (paths_meet(options->output, options->image) ||
-	    db_uses_path(options->database, options->output))
+	    db_uses_path(options->database, options->output) ||
+	    paths_meet(options->output, options->names.pdb) ||
+	    paths_meet(options->output, options->names.linker_map))
 		status = diag_fail(diag, STATUS_USAGE,
 				   "the output would take the place of an input, it needs "
 				   "one of its own");
@@ -134,6 +141,7 @@ enum status order_file_command(struct tool *tool, int argc, char **argv, struct 
 			      "the trace database with the runs", .required = true),
 		OPTION_CHOICE("format", 0, "NAME", &o.format, order_format_names,
 			      "for which linker"),
+		OPTIONS_NAMES(&o.names),
 		OPTION_FLAG("force", 'f', &o.force, "replace an existing output"),
 		OPTIONS_COMMON(tool),
 	};

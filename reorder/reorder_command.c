@@ -5,6 +5,7 @@
 #include "base/output_task.h"
 #include "chosen_order.h"
 #include "cli/human.h"
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "cli/pin_report.h"
 #include "commands.h"
@@ -24,6 +25,7 @@ struct reorder_options {
 	unsigned placement;      /* enum placement */
 	uint64_t file_alignment; /* 0: the image's own */
 	struct string_list pins;
+	struct name_files names;
 	bool force, dry_run, no_verify;
 };
 
@@ -55,11 +57,13 @@ static enum status check_alignment(const struct reorder *r, struct diag *diag)
 
 static enum status analyse(struct reorder *r, struct diag *diag)
 {
-	const struct pin_words pins = {r->options->pins.data, r->options->pins.len};
+	const struct analysis_request request = {
+		.pins = {r->options->pins.data, r->options->pins.len},
+		.names = r->options->names};
 	enum status status;
 
 	progress_step(&r->tool->progress, "finding functions");
-	status = analysis_open(&r->analysis, r->options->image, &pins, diag);
+	status = analysis_open(&r->analysis, r->options->image, &request, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&r->analysis.image, diag);
@@ -197,6 +201,7 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 	result_put_text(result, image, "sha256", hash);
 	result_put_count(result, image, "size", r->analysis.image.size);
 	pin_report_put(pins, result, image);
+	name_report_put(&r->analysis.names, &r->analysis.named, result, image);
 	part = result_put_object(result, result->root, "order");
 	result_put_text(result, part, "name", order_names[r->options->order.name]);
 	if (r->options->order.name == ORDER_RANDOM)
@@ -221,6 +226,7 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 static void report_text(const struct reorder *r, const struct pin_report *pins)
 {
 	pin_report_print(pins, stdout);
+	name_report_print(&r->analysis.names, &r->analysis.named, stdout);
 	printf("order: %s", order_names[r->options->order.name]);
 	if (r->options->order.name == ORDER_RANDOM)
 		printf(", seed %llu", (unsigned long long)r->options->order.seed);
@@ -247,6 +253,7 @@ static void report(struct reorder *r)
 	struct pin_report pins;
 
 	pin_report_make(&r->analysis.graph, &pins);
+	name_report_warn(r->tool, &r->analysis.names, &r->analysis.named);
 	if (r->relinked.dropped_signature)
 		tool_warn(r->tool, "the signature of '%s' was dropped, sign the output again",
 			  r->options->image);
@@ -266,7 +273,9 @@ static enum status check_paths(const struct reorder *r, struct diag *diag)
 	const struct reorder_options *o = r->options;
 	const char *const pairs[][2] = {
 		{r->map_path, o->image}, {r->map_path, o->output}, {r->map_path, o->order.file},
-		{o->output, o->order.file},
+		{o->output, o->order.file}, {o->output, o->names.pdb},
+		{o->output, o->names.linker_map}, {r->map_path, o->names.pdb},
+		{r->map_path, o->names.linker_map},
 	};
 	const char *const outputs[] = {r->map_path, o->output};
 
@@ -353,6 +362,7 @@ enum status reorder_command(struct tool *tool, int argc, char **argv, struct dia
 			    "leave this code where it is: a range of RVAs (0xLO-0xHI), "
 			    "the function at an RVA, or one by its name; may be given more "
 			    "than once"),
+		OPTIONS_NAMES(&o.names),
 		OPTION_STRING("map", 0, "FILE", &o.map,
 			      "write the map to FILE (default: OUTPUT.map.json)"),
 		OPTION_FLAG("dry-run", 'n', &o.dry_run, "do everything but write files"),

@@ -18,6 +18,7 @@ struct simulate_options {
 	uint32_t clusters[CLUSTERS_MAX];
 	uint32_t cluster_count;
 	struct string_list pins;
+	struct name_files names;
 	bool details;
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/name_report.h"
 #include "commands.h"
 #include "recorded_runs.h"
 #include "trace/probed_image.h"
@@ -16,14 +17,15 @@ static const char *const placement_names[] = {"exchange", "append", NULL};
 static enum status open_inputs(struct simulate *s, struct diag *diag)
 {
 	const struct simulate_options *o = s->options;
-	const struct pin_words pins = {o->pins.data, o->pins.len};
+	const struct analysis_request request = {.pins = {o->pins.data, o->pins.len},
+						 .names = o->names};
 	enum status status = STATUS_OK;
 
 	progress_step(&s->tool->progress, "finding functions");
 	if (o->relinked)
 		status = mapped_image_open(&s->relinked, o->relinked, o->map, diag);
 	if (status == STATUS_OK)
-		status = analysis_open(&s->analysis, o->image, &pins, diag);
+		status = analysis_open(&s->analysis, o->image, &request, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&s->analysis.image, diag);
@@ -210,6 +212,7 @@ enum status simulate_command(struct tool *tool, int argc, char **argv, struct di
 			      "where the orders put the hot code"),
 		OPTION_LIST("pin", 0, "WHAT", &o.pins,
 			    "leave this code where it is: as in 'appulse-reorder --help'"),
+		OPTIONS_NAMES(&o.names),
 		OPTION_STRING("relinked", 0, "FILE", &o.relinked,
 			      "replay the runs on this relink of IMAGE too"),
 		OPTION_STRING("map", 0, "FILE", &o.map,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/human.h"
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "graph/analysis.h"
@@ -12,6 +13,7 @@ struct verify_options {
 	const char *original, *relinked;
 	const char *map; /* NULL: beside the relinked image */
 	struct string_list pins;
+	struct name_files names;
 };
 
 static void report(struct tool *tool, const struct verify_report *verified, uint32_t moves)
@@ -41,13 +43,14 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 	struct analysis original = {0};
 	struct mapped_image relinked;
 	struct verify_report verified = {0};
-	const struct pin_words pins = {o->pins.data, o->pins.len};
+	const struct analysis_request request = {.pins = {o->pins.data, o->pins.len},
+						 .names = o->names};
 	enum status status;
 
 	progress_step(&tool->progress, "reading");
 	status = mapped_image_open(&relinked, o->relinked, o->map, diag);
 	if (status == STATUS_OK)
-		status = analysis_open(&original, o->original, &pins, diag);
+		status = analysis_open(&original, o->original, &request, diag);
 	if (status == STATUS_OK)
 		status = mapped_image_check_original(&relinked, o->original, &original.hash,
 						     diag);
@@ -59,8 +62,10 @@ static enum status verify(struct tool *tool, const struct verify_options *o, str
 	if (status == STATUS_VERIFY)
 		diag_set_file(diag, o->relinked);
 	progress_end(&tool->progress);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		name_report_warn(tool, &original.names, &original.named);
 		report(tool, &verified, relinked.map.moves.len);
+	}
 	analysis_close(&original);
 	mapped_image_close(&relinked);
 	return status;
@@ -75,6 +80,7 @@ enum status verify_command(struct tool *tool, int argc, char **argv, struct diag
 		OPTION_LIST("pin", 0, "WHAT", &o.pins,
 			    "prove that this code of OLD has not moved: as in "
 			    "'appulse-reorder --help'"),
+		OPTIONS_NAMES(&o.names),
 		OPTIONS_COMMON(tool),
 	};
 	const struct command_spec spec = {

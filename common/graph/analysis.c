@@ -5,19 +5,20 @@
 #include "base/task.h"
 
 enum status analysis_discover(struct graph *graph, struct image *image,
-			      const struct pin_words *pins, struct diag *diag)
+			      const struct pin_words *pins, const struct symbol_set *names,
+			      struct diag *diag)
 {
 	struct pin_ranges ranges = {0};
 	struct discovery_options options = {0};
 	enum status status = STATUS_OK;
 
-	if (pins)
-		status = pin_ranges_find(image, pins, &ranges, diag);
+	if (pins && pins->len)
+		status = pin_ranges_find(image, pins, names, &ranges, diag);
 	options.pins = ranges.ranges.data;
 	options.pin_count = ranges.ranges.len;
 	if (status == STATUS_OK)
 		status = graph_discover(graph, image, &options, diag);
-	if (status == STATUS_OK && pins) {
+	if (status == STATUS_OK && pins && pins->len) {
 		status = pin_ranges_check(&ranges, graph, pins, diag);
 		if (status != STATUS_OK)
 			graph_release(graph);
@@ -34,9 +35,28 @@ static void hash_file(void *job)
 	analysis->hash = sha256_of(analysis->image.bytes, analysis->image.size);
 }
 
-enum status analysis_open(struct analysis *analysis, const char *path,
-			  const struct pin_words *pins, struct diag *diag)
+/* Names first: a word of --pin may be one. */
+static enum status discover(struct analysis *analysis, const struct analysis_request *request,
+			    struct diag *diag)
 {
+	enum status status =
+		file_names_read(&analysis->names, &request->names, &analysis->image, diag);
+
+	if (status != STATUS_OK)
+		return status;
+	status = analysis_discover(&analysis->graph, &analysis->image, &request->pins,
+				   &analysis->names.set, diag);
+	if (status == STATUS_OK)
+		function_names_add(&analysis->graph, &analysis->names.set, &analysis->named);
+	else
+		file_names_release(&analysis->names);
+	return status;
+}
+
+enum status analysis_open(struct analysis *analysis, const char *path,
+			  const struct analysis_request *request, struct diag *diag)
+{
+	static const struct analysis_request nothing;
 	struct task hashing = {0};
 	enum status status;
 
@@ -49,7 +69,7 @@ enum status analysis_open(struct analysis *analysis, const char *path,
 	status = image_check_supported(&analysis->image, diag);
 	if (status == STATUS_OK) {
 		task_start(&hashing, hash_file, analysis);
-		status = analysis_discover(&analysis->graph, &analysis->image, pins, diag);
+		status = discover(analysis, request ? request : &nothing, diag);
 		task_wait(&hashing);
 	}
 	if (status != STATUS_OK) {
@@ -66,6 +86,7 @@ void analysis_close(struct analysis *analysis)
 	if (!analysis->open)
 		return;
 	graph_release(&analysis->graph);
+	file_names_release(&analysis->names);
 	image_release(&analysis->image);
 	analysis->open = false;
 }

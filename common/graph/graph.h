@@ -51,7 +51,8 @@ struct function {
 	uint8_t kind;     /* enum function_kind */
 	bool taken;       /* its address is taken or it is reached from outside the image */
 	uint32_t pins;    /* set of enum pin_reason, bit by bit; the block has the union */
-	const char *name; /* symbol or export name, or NULL; in the image's memory */
+	const char *name; /* symbol or export name, or NULL; in the image's
+			  * memory, or in that of a file beside it */
 };
 
 struct block {

@@ -77,36 +77,58 @@ static enum status add_range(const struct image *image, const char *word, uint32
 	return add(ranges, range, index) ? STATUS_OK : diag_no_memory(diag);
 }
 
-static enum status add_name(const struct image *image, const struct exports *exports,
-			    const struct coff_symbols *symbols, const char *word,
+/* Where names come from; `set` may be NULL. */
+struct name_sources {
+	const struct image *image;
+	struct exports exports;
+	struct coff_symbols symbols;
+	const struct symbol_set *set;
+};
+
+/* A name that is looked up. */
+struct name_search {
+	const struct name_sources *sources;
+	struct pin_ranges *ranges;
+	const char *word;
+	uint32_t index; /* of the word */
+	bool known;     /* some source has the name */
+	bool room;      /* false: memory is out */
+};
+
+static void meet_name(struct name_search *search, const char *name, struct rva rva)
+{
+	struct pin_range range = {rva, rva_add(rva, 1)};
+
+	if (!name || strcmp(name, search->word) != 0)
+		return;
+	search->known = true;
+	if (is_in_code(search->sources->image, &range))
+		search->room &= add(search->ranges, range, search->index);
+}
+
+static enum status add_name(const struct name_sources *sources, const char *word,
 			    uint32_t index, struct pin_ranges *ranges, struct diag *diag)
 {
+	struct name_search search = {sources, ranges, word, index, false, true};
 	uint32_t before = ranges->named.len;
-	bool known = false, room = true;
 
-	for (uint32_t i = 0; i < exports->count; i++) {
-		const struct export_entry *entry = &exports->data[i];
-		struct pin_range range = {entry->target, rva_add(entry->target, 1)};
+	for (uint32_t i = 0; i < sources->exports.count; i++) {
+		const struct export_entry *entry = &sources->exports.data[i];
 
-		if (!entry->name || strcmp(entry->name, word) != 0)
-			continue;
-		known = true;
-		if (!entry->forwarder && is_in_code(image, &range))
-			room &= add(ranges, range, index);
+		if (!entry->forwarder)
+			meet_name(&search, entry->name, entry->target);
+		else
+			search.known |= entry->name && strcmp(entry->name, word) == 0;
 	}
-	for (uint32_t i = 0; i < symbols->count; i++) {
-		const struct coff_symbol *symbol = &symbols->data[i];
-		struct pin_range range = {symbol->rva, rva_add(symbol->rva, 1)};
-
-		if (strcmp(symbol->name, word) != 0)
-			continue;
-		known = true;
-		if (is_in_code(image, &range))
-			room &= add(ranges, range, index);
-	}
-	if (!room)
+	for (uint32_t i = 0; i < sources->symbols.count; i++)
+		meet_name(&search, sources->symbols.data[i].name,
+			  sources->symbols.data[i].rva);
+	for (uint32_t i = 0; sources->set && i < sources->set->symbols.len; i++)
+		meet_name(&search, sources->set->symbols.data[i].name,
+			  sources->set->symbols.data[i].rva);
+	if (!search.room)
 		return diag_no_memory(diag);
-	if (!known)
+	if (!search.known)
 		return bad_word(word,
 				"is no export and no symbol of the image; an RVA begins "
 				"with 0x",
@@ -115,27 +137,26 @@ static enum status add_name(const struct image *image, const struct exports *exp
 }
 
 enum status pin_ranges_find(struct image *image, const struct pin_words *words,
-			    struct pin_ranges *ret_ranges, struct diag *diag)
+			    const struct symbol_set *names, struct pin_ranges *ret_ranges,
+			    struct diag *diag)
 {
 	struct pin_ranges ranges = {0};
-	struct exports exports = {0};
-	struct coff_symbols symbols = {0};
+	struct name_sources sources = {.image = image, .set = names};
 	enum status status;
 
 	*ret_ranges = ranges;
 	if (words->len == 0)
 		return STATUS_OK;
-	status = exports_read(image, &exports, diag);
+	status = exports_read(image, &sources.exports, diag);
 	if (status == STATUS_OK)
-		status = coff_symbols_read(image, &symbols, diag);
+		status = coff_symbols_read(image, &sources.symbols, diag);
 	for (uint32_t i = 0; status == STATUS_OK && i < words->len; i++) {
 		const char *word = words->data[i];
 
 		if (isdigit((unsigned char)word[0]))
 			status = add_range(image, word, i, &ranges, diag);
 		else
-			status =
-				add_name(image, &exports, &symbols, word, i, &ranges, diag);
+			status = add_name(&sources, word, i, &ranges, diag);
 	}
 	if (status == STATUS_OK)
 		*ret_ranges = ranges;

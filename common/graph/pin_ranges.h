@@ -1,9 +1,10 @@
 /* What the user wants left where it is, as words on the command line: ranges of RVAs,
- * and names of exports and COFF symbols. */
+ * and names of exports, COFF symbols and the files beside the image. */
 #ifndef APPULSE_GRAPH_PIN_RANGES_H
 #define APPULSE_GRAPH_PIN_RANGES_H
 
 #include "graph/graph.h"
+#include "symbols/symbol_set.h"
 
 /* "0x1000-0x2000" (the end is exclusive), "0x1000" or "name"; borrowed. */
 struct pin_words {
@@ -22,13 +23,14 @@ struct pin_ranges {
 	VEC(struct pin_range) ranges;  /* the same ranges alone */
 };
 
-/* Finds out what the words mean in `image`.  A name that several symbols share means
+/* Finds out what the words mean in `image`, with `names` of a file beside it, or NULL.  A name that several symbols share means
  * all of them; a name or a single RVA means the function that it lies in.  USAGE for a
  * word that is no range, an empty or reversed range, one that is not wholly in code, a
  * name that there is not or that is no code; NO_MEMORY, and what the readers of exports
  * and symbols answer.  On failure nothing is owned. */
 enum status pin_ranges_find(struct image *image, const struct pin_words *words,
-			    struct pin_ranges *ret_ranges, struct diag *diag);
+			    const struct symbol_set *names, struct pin_ranges *ret_ranges,
+			    struct diag *diag);
 void pin_ranges_release(struct pin_ranges *ranges);
 
 /* USAGE when a range holds nothing of any function of the graph. */

@@ -54,7 +54,7 @@ static const struct record_form procedure = {28, 12, 4, 35, SYMBOL_PROCEDURE};
 static const struct record_form *form_of(uint16_t kind)
 {
 	static const struct record_form thunk = {12, 18, 2, 21, SYMBOL_PLACE};
-	static const struct record_form label = {0, 0, 0, 7, SYMBOL_PLACE};
+	static const struct record_form label = {0, 0, 0, 7, SYMBOL_LABEL};
 	static const struct record_form public = {4, 0, 0, 10, SYMBOL_FUNCTION};
 
 	switch (kind) {

@@ -14,7 +14,9 @@
 enum symbol_kind {
 	SYMBOL_FUNCTION,  /* a public function, under the name that linkers know it by */
 	SYMBOL_PROCEDURE, /* one that a compiler describes, with its size */
-	SYMBOL_PLACE,     /* anything else in code: a label, a thunk, assembly */
+	SYMBOL_PLACE,     /* anything else in code that has a name of its own: assembly, a
+			   * thunk */
+	SYMBOL_LABEL,     /* a label in a function */
 };
 
 struct symbol {

@@ -44,6 +44,11 @@ for _compiler in COMPILERS:
         # For the tests that run them: other code from the same source.
         BUILDS[f"sqlite-{_compiler}-{_level}-sections"] = (
             _compiler, [f"-{_level}", "-ffunction-sections"], ["-Wl,-Map,sqlite3.map"])
+# With a PDB and a linker map, as sqlite-clang-codeview/sqlite3.pdb and .../sqlite3.map.
+BUILDS["sqlite-clang-codeview"] = (
+    "clang", ["-O2", "-ffunction-sections", "-g", "-gcodeview", "-fdebug-compilation-dir=."],
+    ["-Wl,--pdb=sqlite3.pdb", "-Wl,-Xlink=-pdbaltpath:sqlite3.pdb",
+     "-Wl,-Xlink=-map:sqlite3.map"])
 
 
 class CorpusError(Exception):
@@ -212,6 +217,9 @@ def path_of(name):
         return sqlite(name)
     if name in manifest():
         return fetch(name)
+    build, _, member = name.partition("/")
+    if build in BUILDS and (sqlite(build).parent / member).is_file():
+        return sqlite(build).parent / member
     raise CorpusError(f"no image \"{name}\": --list tells all")
 
 

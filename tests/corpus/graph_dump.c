@@ -84,19 +84,53 @@ static void print_instructions(const struct graph *graph)
 	}
 }
 
+static void print_conflicts(const struct name_report *report)
+{
+	for (uint32_t i = 0; i < report->example_count; i++)
+		printf("conflict %x %s, of %u\n", report->examples[i]->rva.v,
+		       report->examples[i]->name, report->conflict_count);
+}
+
+static void print_refused(const struct file_names *names)
+{
+	for (uint32_t i = 0; i < names->refused_count; i++)
+		fprintf(stderr, "%s\n", names->refused[i].message);
+}
+
+/* The options before the image; whether they are right. */
+static bool read_options(int argc, char **argv, struct analysis_request *request,
+			 bool *instructions)
+{
+	int i = 1;
+
+	for (; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "--instructions") == 0)
+			*instructions = true;
+		else if (strcmp(argv[i], "--pdb") == 0)
+			request->names.pdb = argv[++i];
+		else if (strcmp(argv[i], "--linker-map") == 0)
+			request->names.linker_map = argv[++i];
+		else
+			return false;
+	}
+	return i == argc - 1;
+}
+
 int main(int argc, char **argv)
 {
-	bool instructions = argc == 3 && strcmp(argv[1], "--instructions") == 0;
+	struct analysis_request request = {0};
 	struct analysis analysis;
 	struct diag diag;
+	bool instructions = false;
 	char text[2048];
 
-	if (argc != 2 && !instructions) {
-		fprintf(stderr, "usage: graph_dump [--instructions] IMAGE\n");
+	if (!read_options(argc, argv, &request, &instructions)) {
+		fprintf(stderr, "usage: graph_dump [--instructions] [--pdb FILE] "
+				"[--linker-map FILE] IMAGE\n");
 		return 2;
 	}
 	diag_init(&diag);
-	if (analysis_open(&analysis, argv[argc - 1], NULL, &diag) != STATUS_OK) {
+	if (analysis_open(&analysis, argv[argc - 1], &request, &diag) != STATUS_OK) {
 		diag_format(&diag, text, sizeof(text));
 		fprintf(stderr, "%s\n", text);
 		return status_exit_code(diag.status);
@@ -105,6 +139,8 @@ int main(int argc, char **argv)
 	print_refs(&analysis.graph);
 	if (instructions)
 		print_instructions(&analysis.graph);
+	print_conflicts(&analysis.named);
+	print_refused(&analysis.names);
 	analysis_close(&analysis);
 	return 0;
 }

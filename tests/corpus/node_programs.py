@@ -116,11 +116,29 @@ def check_styles(text):
         require(piece in text, f"no {piece}")
 
 
+def check_pictures(text):
+    """The one that is written out, by Python's own inflate."""
+    packed = base64.b64decode(re.search(r"^packed (\S+)$", text, re.MULTILINE)[1])
+    at, data = 8, b""
+    while at < len(packed):
+        size = int.from_bytes(packed[at:at + 4], "big")
+        if packed[at + 4:at + 8] == b"IDAT":
+            data += packed[at + 8:at + 8 + size]
+        at += size + 12
+    rows, line = zlib.decompress(data), 3 * 150
+    require(len(rows) == 100 * (1 + line), f"{len(rows)} bytes of rows")
+    for y in range(100):
+        filtered, *row = rows[y * (1 + line):(y + 1) * (1 + line)]
+        require(filtered == 0 and bytes(row) == pattern(line * 100)[y * line:(y + 1) * line],
+                f"row {y} differs")
+
+
 CHECKS = {
     "node_crypto.js": check_crypto,
     "node_compression.js": check_compression,
     "addon_rollup.js": check_bundle,
     "addon_lightningcss.js": check_styles,
+    "addon_sharp.js": check_pictures,
 }
 
 # ---- programs ---------------------------------------------------------------------------
@@ -163,6 +181,14 @@ def together():
 
 def swc():
     return Node("swc", ["addon_swc"], ["swc.node"], [(corpus.path_of("swc.node"), "swc.node")])
+
+
+def sharp():
+    folder = "node_modules/@img/sharp-win32-x64/lib"
+    return Node("sharp", ["addon_sharp"],
+                [f"{folder}/{name}" for name in ("libvips-42.dll", "libvips-cpp-8.18.7.dll",
+                                                 "sharp-win32-x64-0.35.5.node")],
+                taken("sharp/", "node_modules/"))
 
 
 def duckdb_addon():

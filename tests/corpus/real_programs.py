@@ -43,6 +43,7 @@ PROGRAMS = {
     "node-and-addons": node_programs.together,
     "node-pty": node_programs.node_pty,
     "rollup": node_programs.rollup,
+    "sharp": node_programs.sharp,
     "swc": node_programs.swc,
     "winpty-agent": node_programs.WinptyAgent,
 }

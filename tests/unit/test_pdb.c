@@ -119,7 +119,7 @@ static void functions_are_named(void **state)
 	assert_symbol(&t, 1, "f", 0x1010, 4, SYMBOL_PROCEDURE);
 	assert_symbol(&t, 2, "some_place", 0x1010, 0, SYMBOL_PLACE);
 	assert_symbol(&t, 3, "of_one_file", 0x1020, 8, SYMBOL_PROCEDURE);
-	assert_symbol(&t, 4, "l", 0x1028, 0, SYMBOL_PLACE);
+	assert_symbol(&t, 4, "l", 0x1028, 0, SYMBOL_LABEL);
 	assert_symbol(&t, 5, "t", 0x1030, 5, SYMBOL_PLACE);
 	end(&t);
 }

@@ -35,7 +35,7 @@ static enum status find(struct opened *o, const char *word, struct pin_ranges *r
 {
 	const struct pin_words words = {&word, 1};
 
-	return pin_ranges_find(&o->image, &words, ret_ranges, &o->diag);
+	return pin_ranges_find(&o->image, &words, NULL, ret_ranges, &o->diag);
 }
 
 static void assert_range(struct opened *o, const char *word, uint32_t begin, uint32_t end)
@@ -136,7 +136,7 @@ static void a_shared_name_means_all(void **state)
 	built_image_open(&built, &b);
 	image_builder_release(&b);
 	assert_int_equal(built.status, STATUS_OK);
-	assert_int_equal(pin_ranges_find(&built.image, &words, &ranges, &built.diag),
+	assert_int_equal(pin_ranges_find(&built.image, &words, NULL, &ranges, &built.diag),
 			 STATUS_OK);
 	assert_int_equal(ranges.ranges.len, 2);
 	assert_int_equal(ranges.ranges.data[0].begin.v, 0x1010);
@@ -156,7 +156,7 @@ static void discovery_pins_what_is_named(void **state)
 	(void)state;
 	open_full(&o);
 	assert_int_equal(o.full.entry.v, 0x1000);
-	assert_int_equal(analysis_discover(&graph, &o.image, &words, &o.diag), STATUS_OK);
+	assert_int_equal(analysis_discover(&graph, &o.image, &words, NULL, &o.diag), STATUS_OK);
 	for (uint32_t i = 0; i < graph.functions.len; i++) {
 		const struct function *f = &graph.functions.data[i];
 		bool named = f->begin.v == o.full.leaf.v || f->begin.v == 0x1000;
@@ -181,7 +181,7 @@ static void padding_is_no_function(void **state)
 	(void)state;
 	open_full(&o);
 	snprintf(word, sizeof(word), "0x%x-0x%x", o.full.padding.v, o.full.padding.v + 1);
-	assert_int_equal(analysis_discover(&graph, &o.image, &pins, &o.diag), STATUS_USAGE);
+	assert_int_equal(analysis_discover(&graph, &o.image, &pins, NULL, &o.diag), STATUS_USAGE);
 	assert_non_null(strstr(o.diag.message, "holds no function, only padding"));
 	assert_non_null(strstr(o.diag.message, word));
 	close_full(&o);

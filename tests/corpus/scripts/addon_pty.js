@@ -35,15 +35,22 @@ function calls() {
 		'C:\\windows\\system32\\cmd.exe', 'cmd /c exit', ['a=b'], process.cwd(), 80, 24, true));
 }
 
+// The event may come before the exit code: it tells that the output has ended, and a thread of
+// its own waits for the process.
+function told(terminal) {
+	const exitCode = terminal._agent.exitCode;
+	if (exitCode === undefined)
+		return setTimeout(told, 50, terminal);
+	console.log('exit', exitCode, exitCode === 7 ? 'done' : '');
+	process.exit(3);
+}
+
 function spawned() {
 	const pty = require('./lib/index.js');
 	const terminal = pty.spawn('cmd.exe', ['/c', 'echo hello & exit 7'],
 		{ cols: 80, rows: 24, useConpty: true });
 	terminal.onData(() => {});
-	terminal.onExit(({ exitCode }) => {
-		console.log('exit', exitCode, exitCode === 7 ? 'done' : '');
-		process.exit(3);
-	});
+	terminal.onExit(() => told(terminal));
 	attempt('conpty.dll', () =>
 		pty.spawn('cmd.exe', [], { useConpty: true, useConptyDll: true }));
 	attempt('resize', () => terminal.resize(100, 40));
