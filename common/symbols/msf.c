@@ -246,6 +246,11 @@ void msf_seek(struct msf_reader *r, uint32_t pos)
 		r->pos = pos;
 }
 
+void msf_forget(const struct msf *msf)
+{
+	mapped_file_forget(&msf->file, 0, msf->file.size);
+}
+
 uint16_t msf_read_u16(struct msf_reader *r)
 {
 	uint8_t bytes[2];

@@ -60,6 +60,10 @@ void msf_skip(struct msf_reader *r, uint32_t size);
 /* Goes to a place of the stream. */
 void msf_seek(struct msf_reader *r, uint32_t pos);
 
+/* Gives what was read of a mapped file back to the page cache: a big file that is read once
+ * from begin to end need not be in memory as a whole. */
+void msf_forget(const struct msf *msf);
+
 uint16_t msf_read_u16(struct msf_reader *r);
 uint32_t msf_read_u32(struct msf_reader *r);
 

@@ -15,6 +15,7 @@ enum {
 	RECORD_MAX = 0xffff + 2,
 	MODULE_SIGNATURE = 4, /* CV_SIGNATURE_C13 */
 	PUBLIC_FUNCTION = 2,  /* in the flags of S_PUB32 */
+	FORGET_BYTES = 8 << 20, /* of symbols; then they are given back to the page cache */
 };
 
 /* cvinfo.h, SYM_ENUM_e. */
@@ -136,6 +137,22 @@ static enum status read_module(struct symbol_reading *reading, const struct pdb 
 	return status;
 }
 
+static enum status read_modules(struct symbol_reading *reading, const struct pdb *pdb)
+{
+	uint32_t bytes = 0;
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < pdb->modules.len && status == STATUS_OK; i++) {
+		status = read_module(reading, pdb, &pdb->modules.data[i]);
+		bytes += pdb->modules.data[i].symbol_bytes;
+		if (bytes >= FORGET_BYTES) {
+			msf_forget(&pdb->msf);
+			bytes = 0;
+		}
+	}
+	return status;
+}
+
 /* The index has a place in the stream of records for each public symbol.  All together
  * they cannot be longer than that stream. */
 static enum status read_publics(struct symbol_reading *reading, const struct pdb *pdb)
@@ -177,8 +194,8 @@ enum status pdb_symbols_add(const struct pdb *pdb, const struct image *image,
 	if (!reading.record)
 		return diag_no_memory(diag);
 	status = read_publics(&reading, pdb);
-	for (uint32_t i = 0; i < pdb->modules.len && status == STATUS_OK; i++)
-		status = read_module(&reading, pdb, &pdb->modules.data[i]);
+	if (status == STATUS_OK)
+		status = read_modules(&reading, pdb);
 	free(reading.record);
 	return status;
 }
