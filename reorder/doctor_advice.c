@@ -61,7 +61,7 @@ static bool is_referred_behind(const struct doctor *d)
 const char *doctor_remark(const struct doctor *d, unsigned index)
 {
 	enum { PAGE_BYTES = 4096 };
-	const char *remarks[6];
+	const char *remarks[7];
 	unsigned count = 0;
 
 	if (d->toolchain.opaque)
@@ -71,9 +71,11 @@ const char *doctor_remark(const struct doctor *d, unsigned index)
 		return index < count ? remarks[index] : NULL;
 	if (d->contents.certificate)
 		remarks[count++] = "the signature is dropped: sign the output";
-	if (d->contents.codeview.pdb || d->contents.dwarf)
+	if (d->contents.codeview.pdb)
+		remarks[count++] = "the PDB stays the original's: --pdb-out writes a new one";
+	if (d->contents.dwarf)
 		remarks[count++] =
-			"PDB and DWARF stay the original's: keep the map to translate";
+			"DWARF stays the original's: keep the map to translate";
 	if (is_referred_behind(d))
 		remarks[count++] = "something refers behind the image: --placement append "
 				   "may find no room";

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "graph/analysis.h"
 #include "layout/map_file.h"
+#include "layout/pdb_rewrite.h"
 #include "layout/placement.h"
 #include "layout/relink.h"
 #include "layout/verify.h"
@@ -26,6 +27,7 @@ struct reorder_options {
 	uint64_t file_alignment; /* 0: the image's own */
 	struct string_list pins;
 	struct name_files names;
+	const char *pdb_out; /* NULL: no PDB is written */
 	bool force, dry_run, no_verify;
 };
 
@@ -39,7 +41,10 @@ struct reorder {
 	struct layout layout;
 	struct relinked relinked;
 	struct output_task output; /* written while it is verified */
+	struct output_file pdb;
+	struct pdb_report pdb_report;
 	struct verify_report verified;
+	struct move_map map;
 	char map_path[4096];
 };
 
@@ -125,19 +130,55 @@ static enum status verify_image(struct reorder *r, struct diag *diag)
 	return status;
 }
 
-static enum status store_map(struct reorder *r, struct diag *diag)
+static enum status make_map(struct reorder *r, struct diag *diag)
 {
-	struct move_map map = {.original = r->analysis.hash, .relinked = r->output.hash};
-	enum status status = STATUS_OK;
+	struct move_map *map = &r->map;
 
-	for (uint32_t i = 0; i < r->relinked.moves.len && status == STATUS_OK; i++)
-		if (!vec_push(&map.moves, r->relinked.moves.data[i]))
-			status = diag_no_memory(diag);
+	map->original = r->analysis.hash;
+	map->relinked = r->output.hash;
+	for (uint32_t i = 0; i < r->relinked.moves.len; i++)
+		if (!vec_push(&map->moves, r->relinked.moves.data[i]))
+			return diag_no_memory(diag);
+	return move_map_finish(map, diag);
+}
+
+/* The PDB of the original, for the relinked image. */
+static enum status rewrite_pdb(struct reorder *r, struct image *relinked, struct diag *diag)
+{
+	const char *path = r->options->names.pdb;
+	struct image *original = &r->analysis.image;
+	struct pdb pdb;
+	enum status status = pdb_open(&pdb, path, diag);
+
+	if (status != STATUS_OK)
+		return status;
+	status = pdb_check_image(&pdb, original, diag);
 	if (status == STATUS_OK)
-		status = move_map_finish(&map, diag);
+		status = pdb_rewrite(&pdb, original, relinked, &r->map, &r->pdb, &r->pdb_report,
+				     diag);
+	pdb_close(&pdb);
+	if (status != STATUS_OK)
+		diag_set_file(diag, path);
+	return status;
+}
+
+/* Writes the PDB beside its target; it appears together with the image. */
+static enum status write_pdb(struct reorder *r, struct diag *diag)
+{
+	const struct reorder_options *o = r->options;
+	struct image relinked;
+	enum status status;
+
+	if (!o->pdb_out)
+		return STATUS_OK;
+	progress_step(&r->tool->progress, "writing the PDB");
+	status = image_open_bytes(&relinked, r->relinked.bytes, r->relinked.size, "output", diag);
+	if (status != STATUS_OK)
+		return status;
+	status = output_file_open(&r->pdb, o->pdb_out, o->force, diag);
 	if (status == STATUS_OK)
-		status = move_map_write(&map, r->map_path, r->options->force, diag);
-	move_map_release(&map);
+		status = rewrite_pdb(r, &relinked, diag);
+	image_release(&relinked);
 	return status;
 }
 
@@ -174,7 +215,7 @@ static enum status store_relink(struct reorder *r, struct diag *diag)
 	return status;
 }
 
-/* The image appears last, so that whoever sees it finds its map too. */
+/* The image appears last, so that whoever sees it finds its map and PDB too. */
 static enum status store(struct reorder *r, struct diag *diag)
 {
 	enum status status;
@@ -182,9 +223,15 @@ static enum status store(struct reorder *r, struct diag *diag)
 	progress_step(&r->tool->progress, "storing");
 	status = output_task_wait(&r->output, diag);
 	if (status == STATUS_OK)
-		status = store_map(r, diag);
+		status = make_map(r, diag);
+	if (status == STATUS_OK)
+		status = write_pdb(r, diag);
+	if (status == STATUS_OK)
+		status = move_map_write(&r->map, r->map_path, r->options->force, diag);
 	if (status == STATUS_OK && r->options->order.database)
 		status = store_relink(r, diag);
+	if (status == STATUS_OK && r->options->pdb_out)
+		status = output_file_commit(&r->pdb, 0, diag);
 	if (status == STATUS_OK)
 		status = output_file_commit(&r->output.file, 0, diag);
 	return status;
@@ -214,6 +261,8 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 	part = result_put_object(result, result->root, "output");
 	result_put_text(result, part, "path", r->options->dry_run ? NULL : r->options->output);
 	result_put_text(result, part, "map", r->options->dry_run ? NULL : r->map_path);
+	result_put_text(result, part, "pdb", r->options->dry_run ? NULL : r->options->pdb_out);
+	result_put_count(result, part, "pdb_fragments", r->pdb_report.fragments);
 	result_put_count(result, part, "size", r->relinked.size);
 	result_put_count(result, part, "moved_blocks", r->relinked.moves.len);
 	result_put_count(result, part, "added_code", r->layout.added_size);
@@ -244,8 +293,11 @@ static void report_text(const struct reorder *r, const struct pin_report *pins)
 		printf("verified: %s, %s\n",
 		       human_things(r->verified.instructions, "instruction").text,
 		       human_things(r->verified.references, "reference").text);
-	if (!r->options->dry_run)
-		printf("wrote %s and %s\n", r->options->output, r->map_path);
+	if (r->options->dry_run)
+		return;
+	printf("wrote %s and %s\n", r->options->output, r->map_path);
+	if (r->options->pdb_out)
+		printf("wrote %s\n", r->options->pdb_out);
 }
 
 static void report(struct reorder *r)
@@ -257,6 +309,10 @@ static void report(struct reorder *r)
 	if (r->relinked.dropped_signature)
 		tool_warn(r->tool, "the signature of '%s' was dropped, sign the output again",
 			  r->options->image);
+	if (r->pdb_report.fragments)
+		tool_warn(r->tool, "parts of procedures that the PDB describes without variables "
+			  "and inlined functions: %u; of '%s' is the first",
+			  r->pdb_report.fragments, r->pdb_report.first);
 	if (r->order.unmatched)
 		tool_warn(r->tool, "touched addresses that are no function's start: %u",
 			  r->order.unmatched);
@@ -275,9 +331,12 @@ static enum status check_paths(const struct reorder *r, struct diag *diag)
 		{r->map_path, o->image}, {r->map_path, o->output}, {r->map_path, o->order.file},
 		{o->output, o->order.file}, {o->output, o->names.pdb},
 		{o->output, o->names.linker_map}, {r->map_path, o->names.pdb},
-		{r->map_path, o->names.linker_map},
+		{r->map_path, o->names.linker_map}, {o->pdb_out, o->image},
+		{o->pdb_out, o->output}, {o->pdb_out, r->map_path},
+		{o->pdb_out, o->names.pdb}, {o->pdb_out, o->names.linker_map},
+		{o->pdb_out, o->order.file},
 	};
-	const char *const outputs[] = {r->map_path, o->output};
+	const char *const outputs[] = {r->map_path, o->output, o->pdb_out};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]) && !o->dry_run; i++)
 		if (paths_meet(pairs[i][0], pairs[i][1]))
@@ -295,7 +354,7 @@ static enum status check_paths(const struct reorder *r, struct diag *diag)
 static enum status reorder(struct tool *tool, const struct reorder_options *options,
 			   struct diag *diag)
 {
-	struct reorder r = {.tool = tool, .options = options};
+	struct reorder r = {.tool = tool, .options = options, .pdb.fd = -1};
 	enum status status;
 
 	snprintf(r.map_path, sizeof(r.map_path), "%s",
@@ -317,6 +376,8 @@ static enum status reorder(struct tool *tool, const struct reorder_options *opti
 	if (status == STATUS_OK)
 		report(&r);
 	output_task_discard(&r.output);
+	output_file_discard(&r.pdb);
+	move_map_release(&r.map);
 	relinked_release(&r.relinked);
 	layout_release(&r.layout);
 	order_release(&r.order);
@@ -332,6 +393,10 @@ static enum status check_options(const struct reorder_options *o, struct diag *d
 	if (!o->output && !o->dry_run)
 		return diag_fail(diag, STATUS_USAGE,
 				 "no output, say --output FILE or --dry-run; try "
+				 "'appulse-reorder --help'");
+	if (o->pdb_out && !o->names.pdb)
+		return diag_fail(diag, STATUS_USAGE,
+				 "option '--pdb-out' needs '--pdb', the PDB of IMAGE; try "
 				 "'appulse-reorder --help'");
 	if (a && (a & (a - 1)))
 		return diag_fail(diag, STATUS_USAGE,
@@ -363,6 +428,8 @@ enum status reorder_command(struct tool *tool, int argc, char **argv, struct dia
 			    "the function at an RVA, or one by its name; may be given more "
 			    "than once"),
 		OPTIONS_NAMES(&o.names),
+		OPTION_STRING("pdb-out", 0, "FILE", &o.pdb_out,
+			      "write a PDB for the output to FILE, made of that of --pdb"),
 		OPTION_STRING("map", 0, "FILE", &o.map,
 			      "write the map to FILE (default: OUTPUT.map.json)"),
 		OPTION_FLAG("dry-run", 'n', &o.dry_run, "do everything but write files"),

@@ -13,9 +13,10 @@ static void warn_of_conflicts(struct tool *tool, const struct name_report *repor
 	const struct symbol *first = report->examples[0];
 
 	if (report->conflict_count)
-		tool_warn(tool,
-			  "names that contradict the code: %u; '%s' at RVA 0x%x is the first",
-			  report->conflict_count, first->name, first->rva.v);
+		tool_warn(
+			tool,
+			"names that contradict the code: %u; '%s' at RVA 0x%x is the first",
+			report->conflict_count, first->name, first->rva.v);
 }
 
 void name_report_warn(struct tool *tool, const struct file_names *names,

@@ -7,10 +7,10 @@
 #include "symbols/name_files.h"
 
 /* The options of every command that takes names; `files_` is a struct name_files. */
-#define OPTIONS_NAMES(files_)                                                            \
-	OPTION_STRING("pdb", 0, "FILE", &(files_)->pdb,                                  \
-		      "take names of functions from this PDB of IMAGE"),                 \
-		OPTION_STRING("linker-map", 0, "FILE", &(files_)->linker_map,            \
+#define OPTIONS_NAMES(files_)                                                              \
+	OPTION_STRING("pdb", 0, "FILE", &(files_)->pdb,                                    \
+		      "take names of functions from this PDB of IMAGE"),                   \
+		OPTION_STRING("linker-map", 0, "FILE", &(files_)->linker_map,              \
 			      "take names of functions from this map, written by /MAP of " \
 			      "MSVC's linker or lld")
 

@@ -15,7 +15,8 @@ static bool is_instruction(const struct graph *graph, struct rva rva)
 }
 
 /* What the code says against the symbol; NAME_CONFLICT_COUNT: nothing. */
-static enum name_conflict conflict_of(const struct graph *graph, const struct symbol *symbol)
+static enum name_conflict conflict_of(const struct graph *graph,
+				      const struct symbol *symbol)
 {
 	struct rva end = rva_add(symbol->rva, symbol->size);
 	uint32_t id = graph_function_at(graph, symbol->rva);
@@ -46,8 +47,10 @@ static const char *best_name(const struct symbol_set *set, uint32_t first)
 {
 	const struct symbol *symbols = set->symbols.data, *best = &symbols[first];
 
-	for (uint32_t i = first + 1; i < set->symbols.len && symbols[i].rva.v == best->rva.v &&
-				     symbols[i].kind == best->kind; i++)
+	for (uint32_t i = first + 1;
+	     i < set->symbols.len && symbols[i].rva.v == best->rva.v &&
+	     symbols[i].kind == best->kind;
+	     i++)
 		if (strcmp(symbols[i].name, best->name) < 0)
 			best = &symbols[i];
 	return best->name;
@@ -82,6 +85,7 @@ void function_names_add(struct graph *graph, const struct symbol_set *set,
 		if (!f || f->name || !is_instruction(graph, f->begin))
 			continue;
 		f->name = best_name(set, i);
-		ret_report->added += f->kind != FUNCTION_CHAINED && f->kind != FUNCTION_BYTES;
+		ret_report->added +=
+			f->kind != FUNCTION_CHAINED && f->kind != FUNCTION_BYTES;
 	}
 }

@@ -8,19 +8,19 @@
 /* How a name contradicts the code. */
 enum name_conflict {
 	NAME_NO_INSTRUCTION, /* a function is said to begin where no instruction does */
-	NAME_INSIDE,         /* one is said to begin inside of another that has unwind data */
-	NAME_ENDS_INSIDE,    /* one is said to end inside of an instruction */
+	NAME_INSIDE,      /* one is said to begin inside of another that has unwind data */
+	NAME_ENDS_INSIDE, /* one is said to end inside of an instruction */
 	NAME_CONFLICT_COUNT,
 };
 
 enum { NAME_EXAMPLES = 3 };
 
 struct name_report {
-	uint32_t functions;         /* that begin with an instruction; no parts of others */
-	uint32_t own, added;        /* named by the image itself; by the set */
+	uint32_t functions;  /* that begin with an instruction; no parts of others */
+	uint32_t own, added; /* named by the image itself; by the set */
 	uint32_t conflicts[NAME_CONFLICT_COUNT];
 	const struct symbol *examples[NAME_EXAMPLES]; /* in the set, by address */
-	uint32_t example_count;     /* at most NAME_EXAMPLES */
+	uint32_t example_count;                       /* at most NAME_EXAMPLES */
 	uint32_t conflict_count;
 };
 

@@ -28,7 +28,7 @@ struct map_reading {
 	const struct image *image;
 	struct symbol_set *set;
 	struct diag *diag;
-	uint64_t base;   /* the map's preferred load address */
+	uint64_t base; /* the map's preferred load address */
 	bool has_base;
 	bool in_symbols; /* behind the heading */
 	uint32_t line;   /* counts from 1 */
@@ -117,8 +117,9 @@ static enum status check_time_stamp(const struct map_reading *reading, struct wo
 	 * tell it. */
 	if (behind(rest, "(Repro mode)") || stamp == expected)
 		return STATUS_OK;
-	status = diag_fail(reading->diag, STATUS_OTHER_IMAGE,
-			   "the linker map belongs to another image: its time stamp differs");
+	status = diag_fail(
+		reading->diag, STATUS_OTHER_IMAGE,
+		"the linker map belongs to another image: its time stamp differs");
 	snprintf(of_image, sizeof(of_image), "%08x", expected);
 	snprintf(of_map, sizeof(of_map), "%08x", (uint32_t)stamp);
 	diag_set_values(reading->diag, of_image, of_map);
@@ -158,7 +159,8 @@ static enum status read_symbol(struct map_reading *reading, struct words line)
 	name = next_word(&line);
 	if (!read_hex(next_word(&line), 8, 16, &address))
 		return bad_line(reading, "has no address");
-	if (!symbol_address(reading->image, (uint32_t)section, (uint32_t)offset, &symbol.rva)) {
+	if (!symbol_address(reading->image, (uint32_t)section, (uint32_t)offset,
+			    &symbol.rva)) {
 		reading->set->outside++;
 		return STATUS_OK;
 	}
@@ -202,6 +204,7 @@ enum status linker_map_add(const void *text, size_t size, const struct image *im
 	if (status == STATUS_OK && !reading.in_symbols)
 		return diag_fail(diag, STATUS_BAD_SYMBOLS,
 				 "no linker map of MSVC's linker or lld: it has no list of "
-				 "'%s'", heading);
+				 "'%s'",
+				 heading);
 	return status;
 }

@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-static const char magic[] = "Microsoft C/C++ MSF 7.00\r\n\x1a" "DS\0\0";
+static const char magic[] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
+			    "DS\0\0";
 
 enum {
 	MAGIC_BYTES = 32, /* with the NULs */
@@ -20,7 +21,8 @@ enum {
 	SUPERBLOCK_DIRECTORY_SIZE = 44,
 	SUPERBLOCK_MAP = 52, /* numbers of the blocks that list the directory's */
 	/* Beyond 4096 since Visual Studio 2019 (/PDBPAGESIZE). */
-	BLOCK_SIZE_MIN = 512, BLOCK_SIZE_MAX = 32768,
+	BLOCK_SIZE_MIN = 512,
+	BLOCK_SIZE_MAX = 32768,
 	NO_STREAM_SIZE = -1,
 };
 
@@ -97,8 +99,8 @@ static enum status read_directory(struct msf *msf, uint8_t *taken, struct diag *
 		if (!take_block(msf, taken, number))
 			return bad(diag, "a block of its directory is in use twice or "
 					 "outside of the file");
-		memcpy(msf->directory + (msf->directory_size - left),
-		       block_at(msf, number), size);
+		memcpy(msf->directory + (msf->directory_size - left), block_at(msf, number),
+		       size);
 		left -= size;
 	}
 	return STATUS_OK;
@@ -118,7 +120,8 @@ static enum status take_stream(const struct msf *msf, uint8_t *taken, uint32_t s
 				: !take_block(msf, taken, number))
 			return diag_fail(diag, STATUS_BAD_SYMBOLS,
 					 "a damaged PDB: block %u of stream %u is in use "
-					 "twice or outside of the file", number, stream);
+					 "twice or outside of the file",
+					 number, stream);
 	}
 	return STATUS_OK;
 }
@@ -221,7 +224,8 @@ void msf_read(struct msf_reader *r, void *to, uint32_t size)
 	while (size > 0) {
 		uint32_t at = r->pos % block_size;
 		uint32_t part = size < block_size - at ? size : block_size - at;
-		uint32_t number = load_u32(r->stream.blocks + (size_t)4 * (r->pos / block_size));
+		uint32_t number =
+			load_u32(r->stream.blocks + (size_t)4 * (r->pos / block_size));
 
 		memcpy(out, block_at(r->msf, number) + at, part);
 		out += part;

@@ -25,8 +25,8 @@ struct msf {
 	uint64_t size;           /* bytes of the file */
 	uint32_t block_size;     /* bytes, a power of two */
 	uint32_t block_count;
-	uint8_t *directory;      /* owned: the directory's bytes in one piece */
-	uint32_t directory_size; /* bytes */
+	uint8_t *directory;         /* owned: the directory's bytes in one piece */
+	uint32_t directory_size;    /* bytes */
 	struct msf_stream *streams; /* owned */
 	uint32_t stream_count;
 };
@@ -45,9 +45,9 @@ void msf_close(struct msf *msf);
 struct msf_reader {
 	const struct msf *msf;
 	struct msf_stream stream;
-	uint32_t pos;  /* bytes from the stream's begin, at most its size */
-	uint32_t end;  /* where reading ends, at most the stream's size */
-	bool failed;   /* sticky: more was asked for than there is */
+	uint32_t pos; /* bytes from the stream's begin, at most its size */
+	uint32_t end; /* where reading ends, at most the stream's size */
+	bool failed;  /* sticky: more was asked for than there is */
 };
 
 /* Of a stream that there is not: an empty one. */

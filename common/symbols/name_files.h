@@ -18,7 +18,7 @@ struct file_names {
 	struct diag refused[NAME_FILES]; /* why a file was not used: it belongs to another
 					  * image, or cannot be used for this one */
 	uint32_t refused_count;
-	uint32_t used_count;             /* files that were used */
+	uint32_t used_count; /* files that were used */
 };
 
 /* Reads the files that there are.  One that belongs to another image is noted and no

@@ -8,7 +8,7 @@ enum {
 	STREAM_INFO = 1,
 	STREAM_DBI = 3,
 	INFO_GUID = 12,
-	INFO_BYTES = 28,            /* without the names of streams behind */
+	INFO_BYTES = 28, /* without the names of streams behind */
 	INFO_VERSION_VC70 = 20000404,
 	DBI_BYTES = 64,
 	DBI_VERSION_V70 = 19990903, /* the least that has all that is read here */
@@ -64,15 +64,19 @@ static enum status read_dbi_header(struct pdb *pdb, struct msf_reader *r,
 	pdb->publics = load_u16(h + 16);
 	pdb->records = load_u16(h + 20);
 	*ret_parts = (struct dbi_parts){
-		.modules = load_u32(h + 24), .contributions = load_u32(h + 28),
-		.section_map = load_u32(h + 32), .sources = load_u32(h + 36),
-		.type_servers = load_u32(h + 40), .debug = load_u32(h + 48),
+		.modules = load_u32(h + 24),
+		.contributions = load_u32(h + 28),
+		.section_map = load_u32(h + 32),
+		.sources = load_u32(h + 36),
+		.type_servers = load_u32(h + 40),
+		.debug = load_u32(h + 48),
 		.edit = load_u32(h + 52),
 	};
 	sum = (uint64_t)ret_parts->modules + ret_parts->contributions +
 	      ret_parts->section_map + ret_parts->sources + ret_parts->type_servers +
 	      ret_parts->debug + ret_parts->edit;
-	return sum <= msf_left(r) ? STATUS_OK : bad(diag, "parts of its DBI stream leave it");
+	return sum <= msf_left(r) ? STATUS_OK
+				  : bad(diag, "parts of its DBI stream leave it");
 }
 
 /* Steps over a name and its NUL. */
@@ -112,28 +116,44 @@ static enum status read_modules(struct pdb *pdb, struct msf_reader *r, struct di
 	return STATUS_OK;
 }
 
-/* Each module has a stream of its own, so that nothing is read twice. */
-static enum status check_modules(const struct pdb *pdb, struct diag *diag)
+/* Notes that a stream is in use; false when it is already. */
+static bool use_stream(uint8_t *used, uint16_t stream)
 {
-	uint8_t seen[(PDB_NO_STREAM + 1) / 8] = {0};
+	uint8_t bit = (uint8_t)(1 << stream % 8);
 
+	if (stream == PDB_NO_STREAM)
+		return true;
+	if (used[stream / 8] & bit)
+		return false;
+	used[stream / 8] |= bit;
+	return true;
+}
+
+/* Each part and each module has a stream of its own, so that nothing is read twice, and
+ * none is changed through another. */
+static enum status check_streams(const struct pdb *pdb, struct diag *diag)
+{
+	uint8_t used[(PDB_NO_STREAM + 1) / 8] = {0};
+
+	if (!use_stream(used, STREAM_INFO) || !use_stream(used, STREAM_DBI) ||
+	    !use_stream(used, pdb->publics) || !use_stream(used, pdb->records) ||
+	    !use_stream(used, pdb->sections))
+		return bad(diag, "two of its parts share a stream");
 	for (uint32_t i = 0; i < pdb->modules.len; i++) {
 		const struct pdb_module *m = &pdb->modules.data[i];
 		uint64_t size = (uint64_t)m->symbol_bytes + m->c11_bytes + m->c13_bytes;
-		uint8_t bit = (uint8_t)(1 << m->stream % 8);
 
 		if (m->stream == PDB_NO_STREAM)
 			continue;
-		if (m->stream >= pdb->msf.stream_count || (seen[m->stream / 8] & bit))
+		if (m->stream >= pdb->msf.stream_count || !use_stream(used, m->stream))
 			return bad(diag, "a module has no stream of its own");
 		if (size > pdb->msf.streams[m->stream].size)
 			return bad(diag, "a module has more than its stream");
-		seen[m->stream / 8] |= bit;
 	}
 	return STATUS_OK;
 }
 
-static enum status read_debug_streams(struct pdb *pdb, struct msf_reader *r, uint32_t size)
+static void read_debug_streams(struct pdb *pdb, struct msf_reader *r, uint32_t size)
 {
 	uint16_t streams[DEBUG_SECTIONS + 1];
 
@@ -141,7 +161,6 @@ static enum status read_debug_streams(struct pdb *pdb, struct msf_reader *r, uin
 		streams[i] = i < size / 2 ? msf_read_u16(r) : PDB_NO_STREAM;
 	pdb->sections = streams[DEBUG_SECTIONS];
 	pdb->translated = streams[DEBUG_OMAP_FROM] != PDB_NO_STREAM;
-	return STATUS_OK;
 }
 
 static enum status read_dbi(struct pdb *pdb, struct diag *diag)
@@ -155,14 +174,13 @@ static enum status read_dbi(struct pdb *pdb, struct diag *diag)
 	part = r;
 	part.end = part.pos + parts.modules;
 	status = read_modules(pdb, &part, diag);
-	if (status == STATUS_OK)
-		status = check_modules(pdb, diag);
 	if (status != STATUS_OK)
 		return status;
 	part = r;
 	msf_skip(&part, parts.modules + parts.contributions + parts.section_map +
 				parts.sources + parts.type_servers + parts.edit);
-	return read_debug_streams(pdb, &part, parts.debug);
+	read_debug_streams(pdb, &part, parts.debug);
+	return check_streams(pdb, diag);
 }
 
 static enum status read_pdb(struct pdb *pdb, struct diag *diag)
@@ -240,7 +258,8 @@ enum status pdb_check_image(const struct pdb *pdb, struct image *image, struct d
 	if (strcmp(codeview.guid, pdb->guid) != 0 || codeview.age != pdb->age) {
 		status = diag_fail(diag, STATUS_OTHER_IMAGE,
 				   "the PDB belongs to another image");
-		snprintf(expected, sizeof(expected), "%s age %u", codeview.guid, codeview.age);
+		snprintf(expected, sizeof(expected), "%s age %u", codeview.guid,
+			 codeview.age);
 		snprintf(found, sizeof(found), "%s age %u", pdb->guid, pdb->age);
 		diag_set_values(diag, expected, found);
 		return status;

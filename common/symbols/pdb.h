@@ -27,10 +27,10 @@ struct pdb {
 	char guid[CODEVIEW_GUID_TEXT];
 	uint32_t age; /* of the DBI stream, which is what the image's age is compared to */
 	VEC(struct pdb_module) modules;
-	uint16_t publics, records;  /* streams: the index of public symbols, and all records
-				     * of global symbols; or PDB_NO_STREAM */
-	uint16_t sections;          /* stream: section headers of the image, or PDB_NO_STREAM */
-	bool translated;            /* addresses are those of before a rearrangement (OMAP) */
+	uint16_t publics, records; /* streams: the index of public symbols, and all records
+				    * of global symbols; or PDB_NO_STREAM */
+	uint16_t sections; /* stream: section headers of the image, or PDB_NO_STREAM */
+	bool translated;   /* addresses are those of before a rearrangement (OMAP) */
 };
 
 /* Opens the file at `path`.  BAD_SYMBOLS when it is no PDB, damaged, or for another machine

@@ -13,8 +13,8 @@
 enum {
 	PUBLICS_BYTES = 28, /* PSGSIHDR: cbSymHash, cbAddrMap, ... */
 	RECORD_MAX = 0xffff + 2,
-	MODULE_SIGNATURE = 4, /* CV_SIGNATURE_C13 */
-	PUBLIC_FUNCTION = 2,  /* in the flags of S_PUB32 */
+	MODULE_SIGNATURE = 4,   /* CV_SIGNATURE_C13 */
+	PUBLIC_FUNCTION = 2,    /* in the flags of S_PUB32 */
 	FORGET_BYTES = 8 << 20, /* of symbols; then they are given back to the page cache */
 };
 
@@ -84,7 +84,8 @@ static enum status add_record(struct symbol_reading *reading, uint16_t kind, uin
 	const uint8_t *fields = reading->record, *end;
 	struct symbol symbol = {.kind = form->kind};
 
-	if (size <= form->name || !(end = memchr(fields + form->name, 0, size - form->name)))
+	if (size <= form->name ||
+	    !(end = memchr(fields + form->name, 0, size - form->name)))
 		return bad(reading->diag, "a symbol's record is too short");
 	if (!symbol_address(reading->image, load_u16(fields + form->address + 4),
 			    load_u32(fields + form->address), &symbol.rva)) {

@@ -38,7 +38,8 @@ bool symbol_address(const struct image *image, uint32_t section, uint32_t offset
 
 static bool sort(struct symbol_set *set, size_t key)
 {
-	return key_sort(set->symbols.data, set->symbols.len, sizeof(*set->symbols.data), key);
+	return key_sort(set->symbols.data, set->symbols.len, sizeof(*set->symbols.data),
+			key);
 }
 
 /* Equal ones keep their sequence, so the last sort is the first criterion. */

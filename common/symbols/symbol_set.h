@@ -22,14 +22,15 @@ enum symbol_kind {
 struct symbol {
 	const char *name; /* in the set's arena; never empty */
 	struct rva rva;
-	uint32_t size;    /* bytes; 0: unknown */
-	uint32_t kind;    /* enum symbol_kind */
+	uint32_t size; /* bytes; 0: unknown */
+	uint32_t kind; /* enum symbol_kind */
 };
 
 struct symbol_set {
 	struct arena arena;
-	VEC(struct symbol) symbols; /* ascending by RVA once finished; those of one address by
-				     * kind, then as they were added */
+	VEC(struct symbol)
+	symbols;          /* ascending by RVA once finished; those of one address by
+			   * kind, then as they were added */
 	uint32_t outside; /* symbols that were left out: they lie in no code of the image */
 };
 

@@ -34,6 +34,7 @@ struct pdb_builder {
 	uint32_t block_size;
 	struct built_bytes streams[BUILT_STREAMS];
 	VEC(uint32_t) publics; /* places of records */
+	struct built_bytes contributions, lines; /* lines go behind the module's symbols */
 	uint8_t guid[16];
 	uint32_t age;
 	uint16_t machine;
@@ -73,6 +74,7 @@ static inline void pdb_builder_init(struct pdb_builder *b, uint32_t block_size)
 	for (int i = 0; i < 16; i++)
 		b->guid[i] = (uint8_t)(0x10 + i);
 	built_u32(&b->streams[BUILT_STREAM_MODULE], 4);
+	built_u32(&b->contributions, 0xf12eba2d);
 }
 
 static inline void pdb_builder_release(struct pdb_builder *b)
@@ -80,6 +82,8 @@ static inline void pdb_builder_release(struct pdb_builder *b)
 	for (int i = 0; i < BUILT_STREAMS; i++)
 		vec_release(&b->streams[i].bytes);
 	vec_release(&b->publics);
+	vec_release(&b->contributions.bytes);
+	vec_release(&b->lines.bytes);
 }
 
 /* A record of any kind, padded to 4 bytes as linkers do. */
@@ -131,6 +135,40 @@ static inline void pdb_builder_section(struct pdb_builder *b, uint32_t rva)
 	built_put(&b->streams[BUILT_STREAM_SECTIONS], header, sizeof(header));
 }
 
+/* What the module gave to a section. */
+static inline void pdb_builder_contribution(struct pdb_builder *b, uint16_t section,
+					    uint32_t offset, uint32_t size)
+{
+	uint8_t row[28] = {0};
+
+	store_u16(row, section);
+	store_u32(row + 4, offset);
+	store_u32(row + 8, size);
+	store_u16(row + 16, 1);
+	built_put(&b->contributions, row, sizeof(row));
+}
+
+/* Lines of one source file, of one contribution: pairs of an offset and a line. */
+static inline void pdb_builder_lines(struct pdb_builder *b, uint16_t section, uint32_t offset,
+				     uint32_t size, const uint32_t (*lines)[2], uint32_t count)
+{
+	struct built_bytes *to = &b->lines;
+
+	built_u32(to, 0xf2);
+	built_u32(to, 12 + 12 + 8 * count);
+	built_u32(to, offset);
+	built_u16(to, section);
+	built_u16(to, 0);
+	built_u32(to, size);
+	built_u32(to, 0); /* the file */
+	built_u32(to, count);
+	built_u32(to, 12 + 8 * count);
+	for (uint32_t i = 0; i < count; i++) {
+		built_u32(to, lines[i][0]);
+		built_u32(to, lines[i][1]);
+	}
+}
+
 static inline void built_info(struct pdb_builder *b)
 {
 	struct built_bytes *info = &b->streams[BUILT_STREAM_INFO];
@@ -160,9 +198,9 @@ static inline void built_module(struct pdb_builder *b, struct built_bytes *list,
 {
 	uint8_t row[64] = {0};
 
-	(void)b;
 	store_u16(row + 34, stream);
 	store_u32(row + 36, symbol_bytes);
+	store_u32(row + 44, symbol_bytes ? b->lines.bytes.len : 0);
 	built_put(list, row, sizeof(row));
 	built_put(list, "module\0object.obj\0\0\0\0", 20);
 }
@@ -175,6 +213,8 @@ static inline void built_dbi(struct pdb_builder *b)
 	built_module(b, &modules, 0xffff, 0);
 	built_module(b, &modules, BUILT_STREAM_MODULE,
 		     b->streams[BUILT_STREAM_MODULE].bytes.len);
+	built_put(&b->streams[BUILT_STREAM_MODULE], b->lines.bytes.data, b->lines.bytes.len);
+	built_u32(&b->streams[BUILT_STREAM_MODULE], 0); /* no references to global symbols */
 	store_u32(header, UINT32_MAX);
 	store_u32(header + 4, 19990903);
 	store_u32(header + 8, b->age);
@@ -182,13 +222,14 @@ static inline void built_dbi(struct pdb_builder *b)
 	store_u16(header + 16, BUILT_STREAM_PUBLICS);
 	store_u16(header + 20, BUILT_STREAM_RECORDS);
 	store_u32(header + 24, modules.bytes.len);
-	store_u32(header + 28, 4); /* contributions */
+	store_u32(header + 28, b->contributions.bytes.len);
 	store_u32(header + 48, 22);
 	store_u32(header + 52, 8); /* edit and continue */
 	store_u16(header + 58, b->machine);
 	built_put(dbi, header, sizeof(header));
 	built_put(dbi, modules.bytes.data, modules.bytes.len);
-	built_put(dbi, "contnames---", 12);
+	built_put(dbi, b->contributions.bytes.data, b->contributions.bytes.len);
+	built_put(dbi, "names---", 8);
 	for (int i = 0; i < 11; i++)
 		built_u16(dbi, i == 5 ? BUILT_STREAM_SECTIONS : i == 4 ? b->omap : 0xffff);
 	vec_release(&modules.bytes);

@@ -1,0 +1,263 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "image_builder.h"
+#include "layout/pdb_rewrite.h"
+#include "pdb_builder.h"
+#include "symbols/pdb_symbols.h"
+
+/* Code of 0x200 bytes at 0x1000; [0, 0x20) and [0x40, 0x60) of it have changed places. */
+enum { TEXT = 0x1000, TEXT_BYTES = 0x200, MADE_BYTES = 1 << 16 };
+
+struct trial {
+	struct built_image built;
+	struct pdb_builder builder;
+	struct pdb pdb;
+	struct pdb_report report;
+	struct diag diag;
+	uint8_t made[MADE_BYTES]; /* the rewritten PDB */
+	size_t made_size;
+	uint8_t *bytes;
+};
+
+static void begin(struct trial *t)
+{
+	struct image_builder b;
+
+	memset(t, 0, sizeof(*t));
+	diag_init(&t->diag);
+	image_builder_init(&b);
+	image_builder_section(&b, ".text", BUILT_CODE);
+	image_builder_fill(&b, 0xc3, TEXT_BYTES);
+	built_image_open(&t->built, &b);
+	image_builder_release(&b);
+	assert_int_equal(t->built.status, STATUS_OK);
+	pdb_builder_init(&t->builder, 512);
+	pdb_builder_section(&t->builder, TEXT);
+}
+
+/* Rewrites, and opens what came out as t->pdb. */
+static enum status rewrite(struct trial *t)
+{
+	struct move moves[] = {{rva_of(TEXT), rva_of(TEXT + 0x40), 0x20},
+			       {rva_of(TEXT + 0x40), rva_of(TEXT), 0x20}};
+	struct output_file out = {.fd = memfd_create("pdb", 0), .path = "pdb"};
+	struct move_map map = {.moves = {moves, 2, 2}};
+	struct pdb original;
+	size_t size;
+	enum status status;
+
+	t->bytes = pdb_builder_finish(&t->builder, &size);
+	assert_int_equal(move_map_finish(&map, &t->diag), STATUS_OK);
+	assert_int_equal(pdb_open_bytes(&original, t->bytes, size, &t->diag), STATUS_OK);
+	status = pdb_rewrite(&original, &t->built.image, &t->built.image, &map, &out,
+			     &t->report, &t->diag);
+	pdb_close(&original);
+	free(map.by_target);
+	t->made_size = (size_t)pread(out.fd, t->made, sizeof(t->made), 0);
+	close(out.fd);
+	if (status == STATUS_OK)
+		assert_int_equal(pdb_open_bytes(&t->pdb, t->made, t->made_size, &t->diag),
+				 STATUS_OK);
+	return status;
+}
+
+static void end(struct trial *t)
+{
+	pdb_close(&t->pdb);
+	free(t->bytes);
+	pdb_builder_release(&t->builder);
+	built_image_close(&t->built);
+}
+
+static void assert_symbols(struct trial *t, const char *expected)
+{
+	struct symbol_set set = {0};
+	char text[1024] = "";
+	size_t used = 0;
+
+	assert_int_equal(pdb_symbols_add(&t->pdb, &t->built.image, &set, &t->diag), STATUS_OK);
+	assert_true(symbol_set_finish(&set));
+	for (uint32_t i = 0; i < set.symbols.len; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %x+%x, ",
+					 set.symbols.data[i].name, set.symbols.data[i].rva.v,
+					 set.symbols.data[i].size);
+	assert_string_equal(text, expected);
+	symbol_set_release(&set);
+}
+
+static void procedures_and_publics_move(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_procedure(&t.builder, BUILT_GPROC32, "a", 1, 0, 0x20);
+	pdb_builder_procedure(&t.builder, BUILT_LPROC32, "b", 1, 0x20, 0x20);
+	pdb_builder_procedure(&t.builder, BUILT_LPROC32, "c", 1, 0x50, 0x10);
+	pdb_builder_public(&t.builder, "?a", 1, 0, true);
+	pdb_builder_public(&t.builder, "?c", 1, 0x50, true);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_symbols(&t, "?c 1010+0, c 1010+10, b 1020+20, ?a 1040+0, a 1040+20, ");
+	assert_int_equal(t.report.fragments, 0);
+	end(&t);
+}
+
+/* One over three places: each part is told. */
+static void procedures_fall_apart(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_procedure(&t.builder, BUILT_GPROC32, "wide", 1, 0x10, 0x38);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_symbols(&t, "wide 1000+8, wide 1020+20, wide 1050+10, ");
+	assert_int_equal(t.report.fragments, 2);
+	assert_string_equal(t.report.first, "wide");
+	end(&t);
+}
+
+/* The index of public symbols goes by places. */
+static void the_index_is_sorted_anew(void **state)
+{
+	uint8_t index[8];
+	struct msf_reader r;
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_public(&t.builder, "?a", 1, 0, true);
+	pdb_builder_public(&t.builder, "?c", 1, 0x50, true);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_PUBLICS);
+	msf_skip(&r, 28 + 8);
+	msf_read(&r, index, sizeof(index));
+	assert_int_equal(load_u32(index), t.builder.publics.data[1]);
+	assert_int_equal(load_u32(index + 4), t.builder.publics.data[0]);
+	end(&t);
+}
+
+static void contributions_fall_apart(void **state)
+{
+	/* Section 1: offset and size of each. */
+	static const uint32_t expected[][2] = {{0, 0x20}, {0x20, 0x20}, {0x40, 0x20},
+					       {0x60, 0x20}, {0x100, 0x40}};
+	struct msf_reader r;
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_contribution(&t.builder, 1, 0, 0x80);
+	pdb_builder_contribution(&t.builder, 1, 0x100, 0x40);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_DBI);
+	msf_seek(&r, 64 + 2 * 84 + 4);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		uint8_t row[28];
+
+		msf_read(&r, row, sizeof(row));
+		assert_int_equal(load_u16(row), 1);
+		assert_int_equal(load_u32(row + 4), expected[i][0]);
+		assert_int_equal(load_u32(row + 8), expected[i][1]);
+	}
+	end(&t);
+}
+
+static uint32_t word_at(struct msf_reader *r)
+{
+	return msf_read_u32(r);
+}
+
+static void lines_follow_their_code(void **state)
+{
+	static const uint32_t whole[][2] = {{0, 70}, {4, 71}};
+	static const uint32_t wide[][2] = {{0, 1}, {8, 2}, {0x28, 3}, {0x44, 4}};
+	/* For each piece: place, size, and its lines; first the one that stays whole. */
+	static const uint32_t expected[] = {
+		0x50, 0x10, 2, 0, 70, 4, 71,        /* [0x10, 0x20) */
+		0x40, 0x20, 2, 0, 1, 8, 2,          /* [0, 0x20) */
+		0x20, 0x20, 2, 0, 2, 8, 3,          /* [0x20, 0x40): line 2 goes on */
+		0x00, 0x20, 2, 0, 3, 4, 4,          /* [0x40, 0x60) */
+	};
+	struct msf_reader r;
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_procedure(&t.builder, BUILT_GPROC32, "f", 1, 0, 0x20);
+	pdb_builder_lines(&t.builder, 1, 0x10, 0x10, whole, 2);
+	pdb_builder_lines(&t.builder, 1, 0, 0x60, wide, 4);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_MODULE);
+	msf_seek(&r, t.pdb.modules.data[1].symbol_bytes);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i += 7) {
+		assert_int_equal(word_at(&r), 0xf2);
+		assert_int_equal(word_at(&r), 12 + 12 + 8 * 2);
+		assert_int_equal(word_at(&r), expected[i]);
+		assert_int_equal(word_at(&r), 1); /* section, no columns */
+		assert_int_equal(word_at(&r), expected[i + 1]);
+		assert_int_equal(word_at(&r), 0);
+		assert_int_equal(word_at(&r), 2);
+		assert_int_equal(word_at(&r), 12 + 8 * 2);
+		for (size_t k = 3; k < 7; k++)
+			assert_int_equal(word_at(&r), expected[i + k]);
+	}
+	/* Behind them stands what stood there. */
+	assert_int_equal(word_at(&r), 0);
+	assert_int_equal(msf_left(&r), 0);
+	end(&t);
+}
+
+static void unknown_contributions_are_not_guessed(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	store_u32(t.builder.contributions.bytes.data, 1);
+	assert_int_equal(rewrite(&t), STATUS_UNSUPPORTED);
+	end(&t);
+}
+
+static void lines_that_lie_are_refused(void **state)
+{
+	static const uint32_t lines[][2] = {{0, 1}, {8, 2}};
+	static const struct {
+		uint32_t at, value;
+	} faults[] = {{4, 1000}, {4, 4}, {24, 1000}, {28, 8}, {28, 1000}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct trial t;
+
+		begin(&t);
+		pdb_builder_procedure(&t.builder, BUILT_GPROC32, "f", 1, 0, 0x20);
+		pdb_builder_lines(&t.builder, 1, 0, 0x60, lines, 2);
+		store_u32(t.builder.lines.bytes.data + faults[i].at, faults[i].value);
+		assert_int_equal(rewrite(&t), STATUS_BAD_SYMBOLS);
+		end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(procedures_and_publics_move),
+		cmocka_unit_test(procedures_fall_apart),
+		cmocka_unit_test(the_index_is_sorted_anew),
+		cmocka_unit_test(contributions_fall_apart),
+		cmocka_unit_test(lines_follow_their_code),
+		cmocka_unit_test(unknown_contributions_are_not_guessed),
+		cmocka_unit_test(lines_that_lie_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
