@@ -142,6 +142,9 @@ static void move_known_items(char *items, const char *copy, const uint64_t *sort
 	case 16:
 		move_items(items, copy, sorted, count, 16);
 		return;
+	case 20:
+		move_items(items, copy, sorted, count, 20);
+		return;
 	case 24:
 		move_items(items, copy, sorted, count, 24);
 		return;
@@ -184,4 +187,20 @@ out:
 	free(other);
 	free(numbers);
 	return done;
+}
+
+bool key_sort_by(void *items, uint32_t count, size_t stride, size_t offset,
+		 int (*compare)(const void *a, const void *b))
+{
+	if (!key_sort(items, count, stride, offset))
+		return false;
+	for (uint32_t i = 0, end; i < count; i = end) {
+		uint32_t key = key_at(items, stride, offset, i);
+
+		for (end = i + 1; end < count && key_at(items, stride, offset, end) == key;)
+			end++;
+		if (end > i + 1)
+			qsort((char *)items + stride * i, end - i, stride, compare);
+	}
+	return true;
 }

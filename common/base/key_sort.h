@@ -11,6 +11,11 @@
  * their sequence.  False, with the items as they were, when memory is out. */
 bool key_sort(void *items, uint32_t count, size_t stride, size_t offset);
 
+/* The same, but items with equal keys, of which there should be few, in the sequence that
+ * `compare` says, which is qsort's. */
+bool key_sort_by(void *items, uint32_t count, size_t stride, size_t offset,
+		 int (*compare)(const void *a, const void *b));
+
 /* Sorts `count` numbers; false, with the numbers as they were, when memory is out. */
 bool number_sort(uint64_t *numbers, uint32_t count);
 

@@ -25,8 +25,10 @@
  */
 #include "graph/exception_pass.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "base/key_sort.h"
 #include "base/rva_list.h"
 
 enum { BUDGET_PER_BYTE = 16 }; /* of the file */
@@ -219,9 +221,12 @@ static void list_parts(struct exception_pass *pass)
 		    !vec_push(&pass->unwind_infos, row->unwind))
 			pass->d->out_of_memory = true;
 	}
-	if (pass->parts.len == 0)
+	if (!key_sort_by(pass->parts.data, pass->parts.len, sizeof(*pass->parts.data),
+			 offsetof(struct function_part, root) + offsetof(struct rva, v),
+			 compare_parts)) {
+		pass->d->out_of_memory = true;
 		return;
-	qsort(pass->parts.data, pass->parts.len, sizeof(*pass->parts.data), compare_parts);
+	}
 	rvas_sort(pass->unwind_infos.data, pass->unwind_infos.len);
 	find_runs(pass);
 }

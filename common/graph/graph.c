@@ -218,17 +218,6 @@ static int compare_refs(const void *a, const void *b)
 	return (int)x->kind - (int)y->kind;
 }
 
-/* Sorts those that share a site; there are few. */
-static void sort_same_sites(struct ref *refs, uint32_t count)
-{
-	for (uint32_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && refs[end].site.v == refs[i].site.v; end++)
-			;
-		if (end > i + 1)
-			qsort(refs + i, end - i, sizeof(*refs), compare_refs);
-	}
-}
-
 static bool agree(const struct ref *a, const struct ref *b)
 {
 	return a->site.v == b->site.v && a->size == b->size && a->kind == b->kind &&
@@ -242,12 +231,12 @@ static void sort_refs(struct discovery *d)
 	struct graph *graph = d->graph;
 	uint32_t kept = 0;
 
-	if (!key_sort(graph->refs.data, graph->refs.len, sizeof(*graph->refs.data),
-		      offsetof(struct ref, site) + offsetof(struct rva, v))) {
+	if (!key_sort_by(graph->refs.data, graph->refs.len, sizeof(*graph->refs.data),
+			 offsetof(struct ref, site) + offsetof(struct rva, v),
+			 compare_refs)) {
 		d->out_of_memory = true;
 		return;
 	}
-	sort_same_sites(graph->refs.data, graph->refs.len);
 	for (uint32_t i = 0; i < graph->refs.len; i++) {
 		struct ref *ref = &graph->refs.data[i];
 		struct ref *last = kept ? &graph->refs.data[kept - 1] : NULL;

@@ -19,8 +19,10 @@
  * share bytes in an image that is made so could cost its square; more bytes of tables than
  * TABLE_BYTES_PER_BYTE times the file's are refused.
  */
+#include <stddef.h>
 #include <string.h>
 
+#include "base/key_sort.h"
 #include "graph/discovery.h"
 #include "pe/spare_exports.h"
 
@@ -580,9 +582,12 @@ static void sort_kept(struct discovery *d)
 {
 	uint32_t count = 0;
 
-	if (d->kept.len == 0)
+	if (!key_sort_by(d->kept.data, d->kept.len, sizeof(*d->kept.data),
+			 offsetof(struct table_bytes, begin) + offsetof(struct rva, v),
+			 compare_tables)) {
+		d->out_of_memory = true;
 		return;
-	qsort(d->kept.data, d->kept.len, sizeof(*d->kept.data), compare_tables);
+	}
 	for (uint32_t i = 0; i < d->kept.len; i++)
 		if (count == 0 ||
 		    compare_tables(&d->kept.data[i], &d->kept.data[count - 1]) != 0)

@@ -69,6 +69,57 @@ static void test_random_keys(void **state)
 		try_random(100000, limits[i]);
 }
 
+/* Whole items are moved, of whatever size. */
+static void test_strides(void **state)
+{
+	enum { COUNT = 1000, LARGEST = 40 };
+
+	(void)state;
+	for (size_t stride = 4; stride <= LARGEST; stride += 2) {
+		uint8_t *items = calloc(COUNT, stride);
+
+		assert_non_null(items);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			uint32_t key = i * 7919 % COUNT;
+
+			memset(items + stride * i, (int)(key % 251), stride);
+			memcpy(items + stride * i, &key, sizeof(key));
+		}
+		assert_true(key_sort(items, COUNT, stride, 0));
+		for (uint32_t i = 0; i < COUNT; i++) {
+			assert_memory_equal(items + stride * i, &i, sizeof(i));
+			for (size_t k = sizeof(i); k < stride; k++)
+				assert_int_equal(items[stride * i + k], i % 251);
+		}
+		free(items);
+	}
+}
+
+static int compare_falling(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return x->number > y->number ? -1 : x->number < y->number;
+}
+
+/* What has one key is in the sequence of the comparison, here the reverse. */
+static void test_equal_keys(void **state)
+{
+	struct item items[1000];
+
+	(void)state;
+	for (uint32_t count = 0; count < 1000; count += 37) {
+		for (uint32_t i = 0; i < count; i++)
+			items[i] = (struct item){0, i * 7919 % 300, i};
+		assert_true(key_sort_by(items, count, sizeof(*items),
+					offsetof(struct item, key), compare_falling));
+		for (uint32_t i = 1; i < count; i++)
+			assert_true(items[i - 1].key < items[i].key ||
+				    (items[i - 1].key == items[i].key &&
+				     items[i - 1].number > items[i].number));
+	}
+}
+
 static void test_plain_numbers(void **state)
 {
 	uint32_t numbers[] = {UINT32_MAX, 0, 0x80000000, 0x7fffffff, 1, 0x00400000, 0x800};
@@ -119,6 +170,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_strides),
+		cmocka_unit_test(test_equal_keys),
 		cmocka_unit_test(test_plain_numbers),
 		cmocka_unit_test(test_numbers),
 	};
