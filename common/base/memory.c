@@ -35,3 +35,18 @@ void memory_prefer_huge(void *data, size_t size)
 	 * and mremap, with which realloc spares itself a copy, moves only one. */
 	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
+
+void *memory_sparse(size_t size)
+{
+	/* calloc clears itself whatever it has had before. */
+	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+
+	return data == MAP_FAILED ? NULL : data;
+}
+
+void memory_sparse_free(void *data, size_t size)
+{
+	if (data)
+		munmap(data, size);
+}

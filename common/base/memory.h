@@ -12,4 +12,9 @@ void memory_keep_freed(void);
  * huge pages.  Changes nothing else; NULL and small sizes are fine. */
 void memory_prefer_huge(void *data, size_t size);
 
+/* Zeros, `size` bytes of which few will be written: what is not touched costs nothing.  NULL
+ * when memory is out.  Given back by memory_sparse_free with the same size; NULL is fine. */
+void *memory_sparse(size_t size);
+void memory_sparse_free(void *data, size_t size);
+
 #endif

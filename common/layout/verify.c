@@ -26,14 +26,19 @@
 #include "base/memory.h"
 #include "base/task.h"
 
+/* Bytes of a bitmap of the image, of which little is written where debug sections are most
+ * of it. */
+static size_t bitmap_size(const struct verifier *v)
+{
+	return ((size_t)v->span / 64 + 1) * sizeof(*v->proven);
+}
+
 static enum status make_bitmaps(struct verifier *v)
 {
-	size_t words = (size_t)v->span / 64 + 1;
-
-	v->proven = calloc(words, sizeof(*v->proven));
-	v->lost = calloc(words, sizeof(*v->lost));
-	memory_prefer_huge(v->proven, words * sizeof(*v->proven));
-	memory_prefer_huge(v->lost, words * sizeof(*v->lost));
+	v->proven = memory_sparse(bitmap_size(v));
+	v->lost = memory_sparse(bitmap_size(v));
+	memory_prefer_huge(v->proven, bitmap_size(v));
+	memory_prefer_huge(v->lost, bitmap_size(v));
 	return v->proven && v->lost ? STATUS_OK : diag_no_memory(v->diag);
 }
 
@@ -194,8 +199,8 @@ enum status verify_relink(const struct graph *old_graph, struct image *relinked,
 	arena_release(&discovery.view.arena);
 	free(discovery.bare);
 	verify_moves_release(&v);
-	free(v.proven);
-	free(v.lost);
+	memory_sparse_free(v.proven, bitmap_size(&v));
+	memory_sparse_free(v.lost, bitmap_size(&v));
 	if (status != STATUS_OK)
 		diag_set_file(diag, relinked->path);
 	return status;

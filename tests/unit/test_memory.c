@@ -82,6 +82,47 @@ static void test_arena_and_vector(void **unused)
 	arena_release(&arena);
 }
 
+/* KiB of the mapping at `place` that stand in memory. */
+static unsigned long resident_kib(const void *place)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	unsigned long kib = 0;
+	bool inside = false;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long long begin, end;
+
+		if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+			inside = (uintptr_t)place >= begin && (uintptr_t)place < end;
+		else if (inside)
+			sscanf(line, "Rss: %lu kB", &kib);
+	}
+	fclose(maps);
+	return kib;
+}
+
+/* Only what is written costs memory. */
+static void test_sparse_memory(void **unused)
+{
+	char *sparse = memory_sparse(LARGE);
+	unsigned long before;
+
+	(void)unused;
+	assert_non_null(sparse);
+	before = resident_kib(sparse);
+	sparse[LARGE / 2] = 'x';
+	assert_true(resident_kib(sparse) > before);
+	assert_true(resident_kib(sparse) < before + LARGE / 1024 / 2);
+	assert_int_equal(sparse[0], 0);
+	assert_int_equal(sparse[LARGE / 2 + 1], 0);
+	assert_int_equal(sparse[LARGE - 1], 0);
+	memory_sparse_free(sparse, LARGE);
+	memory_sparse_free(NULL, LARGE);
+	assert_null(memory_sparse(SIZE_MAX / 2));
+}
+
 #ifndef __SANITIZE_ADDRESS__ /* which has an allocator of its own */
 /* Freed memory is there for the next, not given back. */
 static void test_freed_memory_stays(void **unused)
@@ -108,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_large_memory),
 		cmocka_unit_test(test_arena_and_vector),
+		cmocka_unit_test(test_sparse_memory),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_freed_memory_stays),
 #endif
