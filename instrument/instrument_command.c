@@ -16,7 +16,7 @@
 #include "pe/unwind_info.h"
 #include "probe_plan.h"
 #include "probe_writer.h"
-#include "trace/db.h"
+#include "cli/analysed_image.h"
 #include "trace/probe.h"
 #include "trace/probed_image.h"
 
@@ -132,66 +132,17 @@ static enum status check_image(struct instrument *in, struct diag *diag)
 	return status;
 }
 
-/* Whether control can come to its first byte.  A row of the function table may hold a jump
- * table and nothing else: a breakpoint there would change where the jump leads. */
-static bool is_code(const struct graph *graph, const struct function *function)
-{
-	return function->kind != FUNCTION_BYTES &&
-	       (graph_code_state(graph, function->begin) & CODE_STATE) == CODE_START;
-}
-
-/* What the database keeps of each function; names of pin reasons live in `arena`. */
-static struct db_function *list_functions(const struct instrument *in, struct arena *arena,
-					  uint32_t *ret_count)
-{
-	const struct graph *graph = &in->analysis.graph;
-	struct db_function *functions =
-		arena_array(arena, graph->functions.len, sizeof(*functions));
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; functions && i < graph->functions.len; i++) {
-		const struct function *f = &graph->functions.data[i];
-		struct db_function *row = &functions[count];
-		char pins[256];
-
-		if (!is_code(graph, f))
-			continue;
-		count++;
-		pin_names(graph, i, pins, sizeof(pins));
-		*row = (struct db_function){
-			.rva = f->begin, .size = f->size, .name = f->name,
-			.movable = pins[0] == '\0', .probe = in->plan.probe_of[i]};
-		if (pins[0] && !(row->pins = arena_strndup(arena, pins, strlen(pins))))
-			return NULL;
-	}
-	*ret_count = count;
-	return functions;
-}
-
 /* The image and its functions, so that traces can be read. */
 static enum status store_image(struct instrument *in, struct diag *diag)
 {
-	const struct graph *graph = &in->analysis.graph;
-	struct db_image row = {.hash = in->analysis.hash,
-			       .name = basename(in->options->image),
-			       .size = in->analysis.image.size};
-	struct db_function *functions;
-	struct arena arena;
 	struct db *db = NULL;
-	uint32_t count = 0;
 	int64_t id;
-	enum status status;
+	enum status status = db_open(in->options->database, DB_CREATE, &db, diag);
 
-	arena_init(&arena);
-	functions = list_functions(in, &arena, &count);
-	for (uint32_t i = 0; i < graph->range_count; i++)
-		row.code_size += graph->ranges[i].size;
-	status = functions ? db_open(in->options->database, DB_CREATE, &db, diag)
-			   : diag_no_memory(diag);
 	if (status == STATUS_OK)
-		status = db_put_image(db, &row, functions, count, &id, diag);
+		status = db_put_analysed(db, &in->analysis, basename(in->options->image),
+					 in->plan.probe_of, &id, diag);
 	db_close(db);
-	arena_release(&arena);
 	return status;
 }
 

@@ -168,6 +168,10 @@ void db_bind(struct db_statement *statement, const struct db_value *values, unsi
 		case DB_TEXT:
 			code = sqlite3_bind_text(handle, n, value->t, -1, SQLITE_STATIC);
 			break;
+		case DB_BLOB:
+			code = sqlite3_bind_blob64(handle, n, value->b.size ? value->b.data : "",
+						   value->b.size, SQLITE_STATIC);
+			break;
 		}
 		if (code != SQLITE_OK && statement->failed == STATUS_OK)
 			statement->failed = status_of(code);

@@ -29,7 +29,7 @@
 #include "base/diag.h"
 #include "base/sha256.h"
 
-enum { DB_SCHEMA_VERSION = 2, DB_TIMEOUT_MS = 10000 };
+enum { DB_SCHEMA_VERSION = 3, DB_TIMEOUT_MS = 10000 };
 
 struct db;
 
@@ -312,6 +312,16 @@ struct db_profile {
 	struct db_profile_run *runs;
 	uint32_t count;
 };
+
+/* The image's id, if a traced run touched it. */
+enum status db_find_recorded(struct db *db, const struct sha256 *hash, bool *ret_found,
+			     int64_t *ret_id, struct diag *diag);
+
+/* The image that `build` names, by its file name or the begin of its hash, with traced runs;
+ * of several the one with the latest run.  Names are compared without case, as Windows
+ * does for ASCII. */
+enum status db_find_build(struct db *db, const char *build, struct sha256 *ret_hash,
+			  bool *ret_found, int64_t *ret_id, struct diag *diag);
 
 /* Reads all runs of `kind` (TRACE or BREAKPOINTS) that touched the image; none
  * gives count 0.  NOT_FOUND when the image is unknown.  On failure nothing is

@@ -62,6 +62,18 @@ static const struct merge_step steps[] = {
 	 " FROM better_functions b JOIN source.functions f ON f.image = b.source_id",
 	 (size_t)NOT_COUNTED},
 	{"DROP TABLE temp.better_functions", (size_t)NOT_COUNTED},
+	{"CREATE TEMP TABLE better_identities AS"
+	 " SELECT m.source_id, m.id FROM " SOURCE_IMAGE " m"
+	 " WHERE (SELECT count(*) FROM source.identities f WHERE f.image = m.source_id)"
+	 "  > (SELECT count(*) FROM main.identities f WHERE f.image = m.id)",
+	 (size_t)NOT_COUNTED, 3},
+	{"DELETE FROM main.identities WHERE image IN (SELECT id FROM better_identities)",
+	 (size_t)NOT_COUNTED, 3},
+	{"INSERT INTO main.identities(image, rva, content, callees)"
+	 " SELECT b.id, f.rva, f.content, f.callees"
+	 " FROM better_identities b JOIN source.identities f ON f.image = b.source_id",
+	 (size_t)NOT_COUNTED, 3},
+	{"DROP TABLE temp.better_identities", (size_t)NOT_COUNTED, 3},
 	{"INSERT INTO main.runs(identity, kind, scenario, weight, command, host,"
 	 " started_ns, exit, exit_code, wall_seconds)"
 	 " SELECT identity, kind, scenario, weight, command, host, started_ns, exit,"

@@ -162,6 +162,52 @@ static enum status read_runs(struct db *db, int64_t image, enum db_run_kind kind
 	return status;
 }
 
+/* ---- which image ---- */
+
+#define RECORDED_RUNS                                                              \
+	" FROM images i JOIN traces t ON t.image = i.id"                           \
+	" JOIN processes p ON t.process = p.id JOIN runs r ON p.run = r.id"        \
+	" WHERE r.kind = 'trace' AND t.records > 0"
+
+enum status db_find_recorded(struct db *db, const struct sha256 *hash, bool *ret_found,
+			     int64_t *ret_id, struct diag *diag)
+{
+	char hex[SHA256_HEX_SIZE];
+
+	sha256_hex(hash, hex);
+	return db_query_int(db, "SELECT i.id" RECORDED_RUNS " AND i.sha256 = ?1 LIMIT 1",
+			    DB_VALUES(db_text(hex)), ret_found, ret_id, diag);
+}
+
+enum status db_find_build(struct db *db, const char *build, struct sha256 *ret_hash,
+			  bool *ret_found, int64_t *ret_id, struct diag *diag)
+{
+	struct db_statement s;
+	bool row = false;
+	enum status status = db_prepare(
+		db, &s,
+		"SELECT i.id, i.sha256" RECORDED_RUNS
+		" AND (lower(i.name) = lower(?1)"
+		"  OR (length(?1) >= 8 AND substr(i.sha256, 1, length(?1)) = lower(?1)))"
+		" GROUP BY i.id ORDER BY max(r.started_ns) DESC, i.sha256 LIMIT 1",
+		diag);
+
+	if (status == STATUS_OK) {
+		db_bind(&s, DB_VALUES(db_text(build)));
+		status = db_step(&s, &row, diag);
+	}
+	if (status == STATUS_OK && row) {
+		*ret_id = db_column_int(&s, 0);
+		if (!db_parse_hash(db_column_text(&s, 1), ret_hash))
+			status = db_fail_content(db, diag, "an image without a hash");
+	}
+	*ret_found = row;
+	db_finalize(&s);
+	return status;
+}
+
+/* ---- its runs ---- */
+
 enum status db_load_profile(struct db *db, const struct sha256 *image,
 			    enum db_run_kind kind, struct db_profile *ret_profile,
 			    struct diag *diag)

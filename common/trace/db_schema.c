@@ -1,4 +1,4 @@
-/* The schema of the trace database, version 2.  docs/database.md explains it to
+/* The schema of the trace database, version 3.  docs/database.md explains it to
  * people; a change here needs a new DB_SCHEMA_VERSION, a step in db_upgrade.c that
  * upgrades older databases, and a change there.
  *
@@ -61,6 +61,15 @@
 	" FOREIGN KEY(run, image) REFERENCES fault_runs(run, image)"               \
 	"  ON DELETE CASCADE) WITHOUT ROWID",                                      \
 	"CREATE INDEX faults_process ON faults(process)"
+
+/* Version 3 added what is known of a function beside its place. */
+#define IDENTITY_TABLES                                                            \
+	"CREATE TABLE identities("                                                 \
+	" image INTEGER NOT NULL REFERENCES images(id) ON DELETE CASCADE,"         \
+	" rva INTEGER NOT NULL CHECK(rva BETWEEN 0 AND 4294967295),"               \
+	" content INTEGER NOT NULL,"                                               \
+	" callees BLOB NOT NULL CHECK(length(callees) % 4 = 0),"                   \
+	" PRIMARY KEY(image, rva)) WITHOUT ROWID"
 
 const char *const db_schema[] = {
 	"CREATE TABLE images("
@@ -143,6 +152,7 @@ const char *const db_schema[] = {
 	" PRIMARY KEY(relink, old_rva)) WITHOUT ROWID",
 
 	FAULT_TABLES,
+	IDENTITY_TABLES,
 	NULL,
 };
 
@@ -262,7 +272,7 @@ const char *const db_views[] = {
 
 /* The table `runs` is made anew, for a constraint cannot be changed; nothing that
  * refers to it notices, since foreign keys are off meanwhile. */
-const char *const db_upgrade_to_2[] = {
+static const char *const upgrade_to_2[] = {
 	"CREATE TABLE new_runs" RUN_COLUMNS,
 	"INSERT INTO new_runs SELECT id, identity, kind, scenario, weight, command, host,"
 	" started_ns, exit, exit_code, wall_seconds FROM runs",
@@ -272,4 +282,11 @@ const char *const db_upgrade_to_2[] = {
 	NULL,
 };
 
-const char *const db_additions_2[] = {FAULT_TABLES, NULL};
+static const char *const additions_2[] = {FAULT_TABLES, NULL};
+static const char *const additions_3[] = {IDENTITY_TABLES, NULL};
+
+const struct db_step_up db_steps_up[] = {
+	{2, upgrade_to_2, additions_2},
+	{3, additions_3, additions_3},
+	{0, NULL, NULL},
+};

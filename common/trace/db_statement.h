@@ -20,11 +20,15 @@ struct db_statement {
 };
 
 struct db_value {
-	enum { DB_NULL, DB_INT, DB_REAL, DB_TEXT } type;
+	enum { DB_NULL, DB_INT, DB_REAL, DB_TEXT, DB_BLOB } type;
 	union {
 		int64_t i;
 		double r;
 		const char *t;
+		struct {
+			const void *data;
+			uint32_t size; /* bytes */
+		} b;
 	};
 };
 
@@ -42,6 +46,11 @@ static inline struct db_value db_real(double r)
 static inline struct db_value db_text(const char *t)
 {
 	return (struct db_value){.type = t ? DB_TEXT : DB_NULL, .t = t};
+}
+
+static inline struct db_value db_blob(const void *data, uint32_t size)
+{
+	return (struct db_value){.type = DB_BLOB, .b = {data, size}};
 }
 
 /* `i`, or NULL when `known` is false. */
@@ -123,12 +132,17 @@ enum status db_fail_content(struct db *db, struct diag *diag, const char *what);
 /* Lower-case hexadecimal of 64 digits; false for anything else, NULL too. */
 bool db_parse_hash(const char *hex, struct sha256 *ret_hash);
 
-/* Statements, NULL-terminated (db_schema.c): the schema's tables, its views, what makes
- * the tables of version 1 those of version 2, and the tables alone that it adds. */
+/* Statements, NULL-terminated (db_schema.c): the schema's tables, and its views. */
 extern const char *const db_schema[];
 extern const char *const db_views[];
-extern const char *const db_upgrade_to_2[];
-extern const char *const db_additions_2[];
+
+/* What makes the tables of the version before those of this one, and the tables alone
+ * that it adds; ascending by version, and a row without one behind them. */
+struct db_step_up {
+	int version;
+	const char *const *upgrade, *const *additions;
+};
+extern const struct db_step_up db_steps_up[];
 
 /* Runs any SQL without results. */
 enum status db_execute_text(struct db *db, const char *sql, struct diag *diag);
@@ -137,7 +151,7 @@ enum status db_execute_text(struct db *db, const char *sql, struct diag *diag);
  * transaction.  (db_upgrade.c) */
 enum status db_upgrade(struct db *db, struct diag *diag);
 
-/* Lets a database of version 1 be read as one of ours: what it lacks is there for this
+/* Lets a database of an older version be read as one of ours: what it lacks is there for this
  * connection only, and empty.  (db_upgrade.c) */
 enum status db_pretend(struct db *db, struct diag *diag);
 

@@ -73,8 +73,9 @@ static enum status upgrade_locked(struct db *db, struct diag *diag)
 	if (status != STATUS_OK || version >= DB_SCHEMA_VERSION)
 		return status;
 	status = drop_views(db, diag);
-	if (status == STATUS_OK)
-		status = execute_all(db, db_upgrade_to_2, diag);
+	for (const struct db_step_up *up = db_steps_up; up->version && status == STATUS_OK; up++)
+		if (version < up->version)
+			status = execute_all(db, up->upgrade, diag);
 	if (status == STATUS_OK)
 		status = execute_all(db, db_views, diag);
 	if (status == STATUS_OK)
@@ -112,10 +113,13 @@ static enum status execute_temporary(struct db *db, const char *sql, struct diag
 
 enum status db_pretend(struct db *db, struct diag *diag)
 {
-	enum status status = STATUS_OK;
+	int64_t version;
+	enum status status = db_version(db, &version, diag);
 
-	for (const char *const *sql = db_additions_2; *sql && status == STATUS_OK; sql++)
-		status = execute_temporary(db, *sql, diag);
+	for (const struct db_step_up *up = db_steps_up; up->version && status == STATUS_OK; up++)
+		for (const char *const *sql = up->additions;
+		     version < up->version && *sql && status == STATUS_OK; sql++)
+			status = execute_temporary(db, *sql, diag);
 	for (const char *const *sql = db_views; *sql && status == STATUS_OK; sql++)
 		status = execute_temporary(db, *sql, diag);
 	return status;

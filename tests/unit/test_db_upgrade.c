@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "trace/db_identities.h"
 #include "trace/db_report.h"
 #include "trace/db_statement.h"
 
@@ -107,7 +108,7 @@ static void make_version_1(const char *path)
 		snprintf(sql, sizeof(sql), "DROP VIEW %s", views[i]);
 		execute(db, sql);
 	}
-	execute(db, "DROP TABLE faults; DROP TABLE fault_runs;"
+	execute(db, "DROP TABLE identities; DROP TABLE faults; DROP TABLE fault_runs;"
 		    "CREATE TABLE old_runs(id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,"
 		    " kind TEXT NOT NULL CHECK(kind IN ('trace', 'pages', 'breakpoints')),"
 		    " scenario TEXT NOT NULL, weight REAL NOT NULL CHECK(weight > 0),"
@@ -162,6 +163,7 @@ static void a_writer_upgrades_and_loses_nothing(void **state)
 	assert_int_equal(query(db, "PRAGMA foreign_keys"), 1);
 	assert_int_equal(query(db, "SELECT count(*) FROM v_pages WHERE page = 4096"), 1);
 	assert_int_equal(query(db, "SELECT hard_faults FROM v_runs"), 0);
+	assert_int_equal(query(db, "SELECT count(*) FROM identities"), 0);
 	put_faults(db);
 	assert_int_equal(query(db, "SELECT count(*) FROM faults"), 4);
 	assert_int_equal(query(db, "SELECT hard_faults FROM v_fault_counts"), 2);
@@ -225,11 +227,39 @@ static void both_versions_can_be_merged(void **state)
 	db_close(db);
 }
 
+/* Version 2 lacked the identities of functions alone. */
+static void version_2_has_names_alone(void **state)
+{
+	const char *path = path_of("two.db");
+	const struct db_image image = {.hash = sha256_of("b", 1), .name = "b.dll"};
+	const struct db_function function = {.rva = {0x1000}, .size = 3, .name = "f",
+					     .probe = -1};
+	struct db *db = open_ok(path, DB_CREATE);
+	struct db_identities loaded;
+	int64_t id;
+
+	(void)state;
+	assert_int_equal(db_put_image(db, &image, &function, 1, &id, NULL), STATUS_OK);
+	execute(db, "DROP TABLE identities; PRAGMA user_version = 2");
+	db_close(db);
+	for (int mode = DB_READONLY; mode <= DB_READWRITE; mode++) {
+		db = open_ok(path, (enum db_mode)mode);
+		assert_int_equal(db_load_identities(db, id, &loaded, NULL), STATUS_OK);
+		assert_int_equal(loaded.functions.count, 1);
+		assert_string_equal(loaded.functions.list[0].name, "f");
+		assert_int_equal(loaded.functions.list[0].content, 0);
+		db_identities_release(&loaded);
+		db_close(db);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_writer_upgrades_and_loses_nothing,
 						make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(version_2_has_names_alone, make_folder,
+						remove_folder),
 		cmocka_unit_test_setup_teardown(a_reader_takes_it_as_it_is, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(both_versions_can_be_merged, make_folder,
