@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recorded_runs.h"
-
 const char *const order_names[ORDER_COUNT + 1] = {
 #define X(id, name) [ORDER_##id] = name,
 	ORDER_LIST(X)
@@ -72,17 +70,18 @@ enum status function_order_of_runs(const struct graph *graph,
 	return status;
 }
 
-static enum status first_touch(const struct graph *graph, const struct sha256 *hash,
-			       const char *database, struct order *ret_order,
+static enum status first_touch(const struct analysis *analysis,
+			       const struct run_source *source, struct order *ret_order,
 			       struct order_summary *ret_summary, struct diag *diag)
 {
+	const struct graph *graph = &analysis->graph;
 	struct db_profile recorded = {0};
 	enum status status;
 
-	if (!database)
+	if (!source->database)
 		return diag_fail(diag, STATUS_USAGE,
 				 "order 'first-touch' needs a trace database, say --db FILE");
-	status = recorded_runs_load(database, hash, &recorded, diag);
+	status = recorded_runs_load(source, analysis, &recorded, &ret_summary->match, diag);
 	if (status == STATUS_OK)
 		status = order_of_runs(graph, &recorded, ret_order, diag);
 	if (status == STATUS_OK)
@@ -111,10 +110,12 @@ static enum status order_of_file(const struct graph *graph, const char *path,
 	return status;
 }
 
-enum status chosen_order_make(const struct graph *graph, const struct sha256 *hash,
+enum status chosen_order_make(const struct analysis *analysis,
 			      const struct order_request *request, struct order *ret_order,
 			      struct order_summary *ret_summary, struct diag *diag)
 {
+	const struct graph *graph = &analysis->graph;
+
 	memset(ret_summary, 0, sizeof(*ret_summary));
 	switch (request->name) {
 	case ORDER_ORIGINAL:
@@ -124,6 +125,6 @@ enum status chosen_order_make(const struct graph *graph, const struct sha256 *ha
 	case ORDER_FILE:
 		return order_of_file(graph, request->file, ret_order, diag);
 	default:
-		return first_touch(graph, hash, request->database, ret_order, ret_summary, diag);
+		return first_touch(analysis, &request->runs, ret_order, ret_summary, diag);
 	}
 }

@@ -2,9 +2,8 @@
 #ifndef APPULSE_REORDER_CHOSEN_ORDER_H
 #define APPULSE_REORDER_CHOSEN_ORDER_H
 
-#include "base/sha256.h"
 #include "layout/order.h"
-#include "trace/db.h"
+#include "recorded_runs.h"
 
 #define ORDER_LIST(X)                   \
 	X(FIRST_TOUCH, "first-touch")   \
@@ -24,7 +23,7 @@ extern const char *const order_names[ORDER_COUNT + 1];
 
 struct order_request {
 	enum order_name name;
-	const char *database; /* ORDER_FIRST_TOUCH */
+	struct run_source runs; /* ORDER_FIRST_TOUCH */
 	uint64_t seed;        /* ORDER_RANDOM */
 	const char *file;     /* ORDER_FILE */
 };
@@ -34,12 +33,12 @@ struct order_summary {
 	uint32_t runs;
 	uint32_t touched;       /* functions that a run touched */
 	uint64_t touched_bytes; /* of these functions */
+	struct run_match match;
 };
 
-/* Makes the order for the image whose file has the hash `hash`.  Statuses of the
- * orders and of the database; NOT_FOUND when the database has no run of the
- * image. */
-enum status chosen_order_make(const struct graph *graph, const struct sha256 *hash,
+/* Makes the order for the analysed image.  Statuses of the orders and of
+ * recorded_runs_load. */
+enum status chosen_order_make(const struct analysis *analysis,
 			      const struct order_request *request, struct order *ret_order,
 			      struct order_summary *ret_summary, struct diag *diag);
 

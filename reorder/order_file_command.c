@@ -14,7 +14,8 @@
 #include "trace/probed_image.h"
 
 struct order_file_options {
-	const char *image, *database, *output;
+	const char *image, *output;
+	struct run_source runs;
 	unsigned format; /* enum order_format */
 	struct name_files names;
 	bool force;
@@ -26,6 +27,7 @@ struct order_file {
 	const struct order_file_options *options;
 	struct analysis analysis;
 	struct db_profile recorded;
+	struct run_match match;
 	struct function_order order;
 	struct order_list_counts counts;
 	struct output_file file;
@@ -45,7 +47,7 @@ static enum status make_order(struct order_file *o, struct diag *diag)
 		diag_set_file(diag, o->options->image);
 		return status;
 	}
-	status = recorded_runs_load(o->options->database, &o->analysis.hash, &o->recorded,
+	status = recorded_runs_load(&o->options->runs, &o->analysis, &o->recorded, &o->match,
 				    diag);
 	if (status == STATUS_OK)
 		status = function_order_of_runs(&o->analysis.graph, &o->recorded, &o->order,
@@ -81,6 +83,7 @@ static void report(const struct order_file *o)
 		tool_warn(o->tool, "touched addresses that are no function's start: %u",
 			  o->order.unmatched);
 	if (!o->tool->json) {
+		run_match_print(&o->match);
 		printf("wrote %s: %s of %s\n", o->options->output,
 		       human_things(c->named, "function").text,
 		       human_count(o->order.functions.len).text);
@@ -102,6 +105,7 @@ static void report(const struct order_file *o)
 	result_put_count(r, r->root, "unnamed", c->unnamed);
 	result_put_count(r, r->root, "unmatched", o->order.unmatched);
 	name_report_put(&o->analysis.names, &o->analysis.named, r, r->root);
+	run_match_put(&o->match, r, r->root);
 }
 
 static enum status order_file(struct tool *tool, const struct order_file_options *options,
@@ -111,7 +115,7 @@ static enum status order_file(struct tool *tool, const struct order_file_options
 	enum status status = STATUS_OK;
 
 	if (paths_meet(options->output, options->image) ||
-	    db_uses_path(options->database, options->output) ||
+	    db_uses_path(options->runs.database, options->output) ||
 	    paths_meet(options->output, options->names.pdb) ||
 	    paths_meet(options->output, options->names.linker_map))
 		status = diag_fail(diag, STATUS_USAGE,
@@ -133,12 +137,13 @@ static enum status order_file(struct tool *tool, const struct order_file_options
 
 enum status order_file_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
-	struct order_file_options o = {0};
+	struct order_file_options o = {.runs.min_match = MIN_MATCH_DEFAULT};
 	const struct option_spec options[] = {
 		OPTION_STRING("output", 'o', "FILE", &o.output, "write the list to FILE",
 			      .required = true),
-		OPTION_STRING("db", 'd', "FILE", &o.database,
+		OPTION_STRING("db", 'd', "FILE", &o.runs.database,
 			      "the trace database with the runs", .required = true),
+		RUN_SOURCE_OPTIONS(&o.runs),
 		OPTION_CHOICE("format", 0, "NAME", &o.format, order_format_names,
 			      "for which linker"),
 		OPTIONS_NAMES(&o.names),

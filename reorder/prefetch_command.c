@@ -16,7 +16,8 @@
 enum { GAP_PAGES = 4, GAP_LIMIT = 65536 };
 
 struct prefetch_options {
-	const char *image, *database, *output, *header;
+	const char *image, *output, *header;
+	struct run_source runs;
 	const char *relinked, *map; /* NULL: the image itself; beside the relinked image */
 	const char *prefix;
 	struct string_list scenarios; /* empty: all */
@@ -31,6 +32,7 @@ struct prefetch {
 	struct analysis analysis;
 	struct mapped_image relinked;
 	struct db_profile recorded;
+	struct run_match match;
 	struct db_profile
 		selected; /* those of `recorded` that count; owns the array only */
 	struct simulation simulation; /* for its runs, and its one layout */
@@ -86,15 +88,15 @@ static enum status check_scenarios(const struct prefetch *p, struct diag *diag)
 			return diag_fail(
 				diag, STATUS_NOT_FOUND,
 				"'%s' has no run of this image in the scenario '%s'",
-				p->options->database, scenarios->data[i]);
+				p->options->runs.database, scenarios->data[i]);
 	}
 	return STATUS_OK;
 }
 
 static enum status load_runs(struct prefetch *p, struct diag *diag)
 {
-	enum status status = recorded_runs_load(p->options->database, &p->analysis.hash,
-						&p->recorded, diag);
+	enum status status = recorded_runs_load(&p->options->runs, &p->analysis,
+						&p->recorded, &p->match, diag);
 
 	if (status == STATUS_OK)
 		status = check_scenarios(p, diag);
@@ -243,6 +245,7 @@ static void report(const struct prefetch *p)
 	struct result *r = &p->tool->result;
 
 	if (!p->tool->json) {
+		run_match_print(&p->match);
 		printf("plan: %s with %s, ", human_things(p->plan.ranges.len, "range").text,
 		       human_things(p->plan.pages, "page").text);
 		printf("%s of them touched, of %s\n",
@@ -258,6 +261,7 @@ static void report(const struct prefetch *p)
 	result_put_text(r, r->root, "plan", o->output);
 	result_put_text(r, r->root, "c_header", o->header);
 	result_put_count(r, r->root, "runs", p->simulation.run_count);
+	run_match_put(&p->match, r, r->root);
 	result_put_count(r, r->root, "touched_functions", p->functions);
 	result_put_count(r, r->root, "ranges", p->plan.ranges.len);
 	result_put_count(r, r->root, "pages", p->plan.pages);
@@ -349,7 +353,8 @@ static enum status check_options(const struct prefetch_options *o, struct diag *
 
 enum status prefetch_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
-	struct prefetch_options o = {.prefix = "appulse_plan", .gap = GAP_PAGES};
+	struct prefetch_options o = {.prefix = "appulse_plan", .gap = GAP_PAGES,
+				     .runs.min_match = MIN_MATCH_DEFAULT};
 	const struct option_spec options[] = {
 		OPTION_STRING("output", 'o', "FILE", &o.output,
 			      "write the plan to FILE, as JSON", .required = true),
@@ -357,8 +362,9 @@ enum status prefetch_command(struct tool *tool, int argc, char **argv, struct di
 			      "write it to FILE too, as a C header"),
 		OPTION_STRING("c-prefix", 0, "NAME", &o.prefix,
 			      "what the header's names begin with (default: appulse_plan)"),
-		OPTION_STRING("db", 'd', "FILE", &o.database,
+		OPTION_STRING("db", 'd', "FILE", &o.runs.database,
 			      "the trace database with the runs", .required = true),
+		RUN_SOURCE_OPTIONS(&o.runs),
 		OPTION_LIST(
 			"scenario", 0, "NAME", &o.scenarios,
 			"take the runs of this scenario only; may be given more than once"),

@@ -15,7 +15,7 @@
 #include "layout/placement.h"
 #include "layout/relink.h"
 #include "layout/verify.h"
-#include "trace/db.h"
+#include "cli/analysed_image.h"
 #include "trace/probed_image.h"
 
 static const char *const placement_names[] = {"exchange", "append", NULL};
@@ -84,8 +84,8 @@ static enum status lay_out(struct reorder *r, struct diag *diag)
 	enum status status;
 
 	progress_step(&r->tool->progress, "ordering");
-	status = chosen_order_make(&r->analysis.graph, &r->analysis.hash,
-				   &r->options->order, &r->order, &r->summary, diag);
+	status = chosen_order_make(&r->analysis, &r->options->order, &r->order, &r->summary,
+				   diag);
 	if (status == STATUS_OK)
 		status = layout_place(&r->analysis.graph, &r->order,
 				      (enum placement)r->options->placement, &r->layout, diag);
@@ -182,6 +182,16 @@ static enum status write_pdb(struct reorder *r, struct diag *diag)
 	return status;
 }
 
+/* The profile was another build's: this one is not known, or known without runs. */
+static enum status put_image(const struct reorder *r, struct db *db, int64_t *ret_id,
+			     struct diag *diag)
+{
+	if (db_find_image(db, &r->analysis.hash, ret_id, NULL) == STATUS_OK)
+		return STATUS_OK;
+	return db_put_analysed(db, &r->analysis, basename(r->options->image), NULL, ret_id,
+			       diag);
+}
+
 /* Records the relink in the database that the profile came from. */
 static enum status store_relink(struct reorder *r, struct diag *diag)
 {
@@ -205,9 +215,11 @@ static enum status store_relink(struct reorder *r, struct diag *diag)
 					    r->relinked.moves.data[i].to,
 					    r->relinked.moves.data[i].size};
 	relink.moves = moves;
-	status = db_open(order->database, DB_READWRITE, &db, diag);
+	status = db_open(order->runs.database, DB_READWRITE, &db, diag);
 	if (status == STATUS_OK)
-		status = db_find_image(db, &r->analysis.hash, &relink.image, diag);
+		status = r->summary.match.other_build
+				 ? put_image(r, db, &relink.image, diag)
+				 : db_find_image(db, &r->analysis.hash, &relink.image, diag);
 	if (status == STATUS_OK)
 		status = db_put_relink(db, &relink, &output, diag);
 	db_close(db);
@@ -228,7 +240,7 @@ static enum status store(struct reorder *r, struct diag *diag)
 		status = write_pdb(r, diag);
 	if (status == STATUS_OK)
 		status = move_map_write(&r->map, r->map_path, r->options->force, diag);
-	if (status == STATUS_OK && r->options->order.database)
+	if (status == STATUS_OK && r->options->order.runs.database)
 		status = store_relink(r, diag);
 	if (status == STATUS_OK && r->options->pdb_out)
 		status = output_file_commit(&r->pdb, 0, diag);
@@ -257,6 +269,7 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 	result_put_count(result, part, "touched_functions", r->summary.touched);
 	result_put_count(result, part, "touched_bytes", r->summary.touched_bytes);
 	result_put_count(result, part, "unmatched", r->order.unmatched);
+	run_match_put(&r->summary.match, result, part);
 	result_put_text(result, part, "placement", placement_names[r->options->placement]);
 	part = result_put_object(result, result->root, "output");
 	result_put_text(result, part, "path", r->options->dry_run ? NULL : r->options->output);
@@ -284,7 +297,9 @@ static void report_text(const struct reorder *r, const struct pin_report *pins)
 		       human_things(r->summary.touched, "function").text,
 		       human_things(r->summary.touched_bytes, "byte").text,
 		       human_things(r->summary.runs, "run").text);
-	printf("\nmoved: %s, placement %s\n",
+	printf("\n");
+	run_match_print(&r->summary.match);
+	printf("moved: %s, placement %s\n",
 	       human_things(r->relinked.moves.len, "block").text,
 	       placement_names[r->options->placement]);
 	printf("size: %s bytes, was %s\n", human_count(r->relinked.size).text,
@@ -344,10 +359,10 @@ static enum status check_paths(const struct reorder *r, struct diag *diag)
 					 "'%s' and '%s' are one file, an output needs a place "
 					 "of its own", pairs[i][0], pairs[i][1]);
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && !o->dry_run; i++)
-		if (db_uses_path(o->order.database, outputs[i]))
+		if (db_uses_path(o->order.runs.database, outputs[i]))
 			return diag_fail(diag, STATUS_USAGE,
 					 "'%s' is a file of the database '%s', an output needs a "
-					 "place of its own", outputs[i], o->order.database);
+					 "place of its own", outputs[i], o->order.runs.database);
 	return STATUS_OK;
 }
 
@@ -407,12 +422,14 @@ static enum status check_options(const struct reorder_options *o, struct diag *d
 
 enum status reorder_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
-	struct reorder_options o = {.order = {.seed = 1}};
+	struct reorder_options o = {
+		.order = {.seed = 1, .runs.min_match = MIN_MATCH_DEFAULT}};
 	unsigned order = ORDER_FIRST_TOUCH;
 	const struct option_spec options[] = {
 		OPTION_STRING("output", 'o', "FILE", &o.output, "write the relinked image to FILE"),
-		OPTION_STRING("db", 'd', "FILE", &o.order.database,
+		OPTION_STRING("db", 'd', "FILE", &o.order.runs.database,
 			      "take the profile from this trace database"),
+		RUN_SOURCE_OPTIONS(&o.order.runs),
 		OPTION_CHOICE("order", 0, "ORDER", &order, order_names,
 			      "how the hot code is sorted"),
 		OPTION_STRING("order-file", 0, "FILE", &o.order.file,

@@ -7,7 +7,8 @@
 #include "simulation.h"
 
 struct simulate_options {
-	const char *image, *database;
+	const char *image;
+	struct run_source runs;
 	const char *relinked,
 		*map; /* NULL: none; a map of NULL: beside the relinked image */
 	enum order_name orders[ORDER_COUNT]; /* in the sequence in which they were named */
@@ -27,6 +28,7 @@ struct simulate {
 	const struct simulate_options *options;
 	struct analysis analysis;
 	struct db_profile recorded;
+	struct run_match match;
 	struct mapped_image relinked; /* of zero bytes: none */
 	struct simulation simulation;
 };

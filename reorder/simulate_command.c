@@ -40,8 +40,8 @@ static enum status open_inputs(struct simulate *s, struct diag *diag)
 static enum status load_runs(struct simulate *s, struct diag *diag)
 {
 	struct simulation *simulation = &s->simulation;
-	enum status status = recorded_runs_load(s->options->database, &s->analysis.hash,
-						&s->recorded, diag);
+	enum status status = recorded_runs_load(&s->options->runs, &s->analysis,
+						&s->recorded, &s->match, diag);
 
 	if (status == STATUS_OK)
 		status =
@@ -55,13 +55,13 @@ static enum status load_runs(struct simulate *s, struct diag *diag)
 static enum status add_order(struct simulate *s, enum order_name name, struct diag *diag)
 {
 	const struct order_request request = {.name = name,
-					      .database = s->options->database,
+					      .runs = s->options->runs,
 					      .seed = s->options->seed,
 					      .file = s->options->order_file};
 	struct order_summary summary;
 	struct order order = {0};
-	enum status status = chosen_order_make(&s->analysis.graph, &s->analysis.hash,
-					       &request, &order, &summary, diag);
+	enum status status = chosen_order_make(&s->analysis, &request, &order, &summary,
+					       diag);
 
 	if (status == STATUS_OK)
 		status = simulation_add_order(&s->simulation, order_names[name], &order,
@@ -192,12 +192,13 @@ static enum status check_options(const struct simulate_options *o, struct diag *
 
 enum status simulate_command(struct tool *tool, int argc, char **argv, struct diag *diag)
 {
-	struct simulate_options o = {.seed = 1};
+	struct simulate_options o = {.seed = 1, .runs.min_match = MIN_MATCH_DEFAULT};
 	struct string_list orders = {0};
 	const char *clusters = "1,4,8,16";
 	const struct option_spec options[] = {
-		OPTION_STRING("db", 'd', "FILE", &o.database,
+		OPTION_STRING("db", 'd', "FILE", &o.runs.database,
 			      "the trace database with the runs", .required = true),
+		RUN_SOURCE_OPTIONS(&o.runs),
 		OPTION_LIST("order", 0, "ORDER", &orders,
 			    "replay the runs on the image in this order: first-touch, "
 			    "original, "

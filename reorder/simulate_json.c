@@ -128,7 +128,8 @@ void simulate_put(const struct simulate *s)
 	sha256_hex(&s->analysis.hash, hash);
 	result_put_text(r, image, "path", s->options->image);
 	result_put_text(r, image, "sha256", hash);
-	result_put_text(r, r->root, "db", s->options->database);
+	result_put_text(r, r->root, "db", s->options->runs.database);
+	run_match_put(&s->match, r, r->root);
 	result_put_text(r, r->root, "relinked", s->options->relinked);
 	result_put_text(r, r->root, "placement",
 			s->options->placement == PLACEMENT_EXCHANGE ? "exchange"

@@ -193,6 +193,7 @@ enum status simulate_print(const struct simulate *s, struct diag *diag)
 	uint32_t runs = simulation->run_count;
 	enum status status;
 
+	run_match_print(&s->match);
 	printf("%s: %s%s\n\n", s->options->image, runs > 1 ? "mean, by weight, of " : "",
 	       human_things(runs, "run").text);
 	status = print_mean(simulation, diag);

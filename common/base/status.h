@@ -2,7 +2,8 @@
  *
  * One list makes the enum, the names that people read and the exit codes, so
  * that they cannot drift apart.  The codes are the tools' documented ones:
- * 0 done, 1 failed, 2 wrong usage, 3 input refused, 4 verification failed.
+ * 0 done, 1 failed, 2 wrong usage, 3 input refused, 4 what was asked for cannot be
+ * vouched for: verification failed, or a profile fits too little.
  */
 #ifndef APPULSE_BASE_STATUS_H
 #define APPULSE_BASE_STATUS_H
@@ -37,7 +38,8 @@
 	X(BAD_ORDER, "bad-order", 3)                          \
 	X(BAD_SYMBOLS, "bad-symbols", 3)                      \
 	X(OTHER_IMAGE, "other-image", 3)                      \
-	X(VERIFY, "verification-failed", 4)
+	X(VERIFY, "verification-failed", 4)                   \
+	X(STALE_PROFILE, "stale-profile", 4)
 
 enum status {
 #define X(id, name, code) STATUS_##id,

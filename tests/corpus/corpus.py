@@ -35,20 +35,26 @@ LLD = ["clang", "--target=x86_64-w64-windows-gnu", "-fuse-ld=lld",
        "-L/usr/lib/gcc/x86_64-w64-mingw32/12-posix"]
 COMPILERS = {"gcc": ["x86_64-w64-mingw32-gcc"], "clang": LLD}
 
-# name: compiler, options of the compile, options of the link
+# name: compiler, options of the compile, options of the link, source
 BUILDS = {}
 for _compiler in COMPILERS:
-    BUILDS[f"sqlite-{_compiler}"] = (_compiler, ["-O2"], [])
-    BUILDS[f"sqlite-{_compiler}-stripped"] = (_compiler, ["-O2"], ["-s"])
+    BUILDS[f"sqlite-{_compiler}"] = (_compiler, ["-O2"], [], "sqlite3.c")
+    BUILDS[f"sqlite-{_compiler}-stripped"] = (_compiler, ["-O2"], ["-s"], "sqlite3.c")
+    # The release that came next, and the patch release before.
+    for _release in ("3.51.1", "3.50.2"):
+        BUILDS[f"sqlite-{_compiler}-{_release}-stripped"] = (
+            _compiler, ["-O2"], ["-s"], f"sqlite-{_release}/sqlite3.c")
+        BUILDS[f"sqlite-{_compiler}-{_release}"] = (
+            _compiler, ["-O2"], [], f"sqlite-{_release}/sqlite3.c")
     for _level in ("O0", "Os", "O2"):
         # For the tests that run them: other code from the same source.
         BUILDS[f"sqlite-{_compiler}-{_level}-sections"] = (
-            _compiler, [f"-{_level}", "-ffunction-sections"], ["-Wl,-Map,sqlite3.map"])
+            _compiler, [f"-{_level}", "-ffunction-sections"], ["-Wl,-Map,sqlite3.map"], "sqlite3.c")
 # With a PDB and a linker map, as sqlite-clang-codeview/sqlite3.pdb and .../sqlite3.map.
 BUILDS["sqlite-clang-codeview"] = (
     "clang", ["-O2", "-ffunction-sections", "-g", "-gcodeview", "-fdebug-compilation-dir=."],
     ["-Wl,--pdb=sqlite3.pdb", "-Wl,-Xlink=-pdbaltpath:sqlite3.pdb",
-     "-Wl,-Xlink=-map:sqlite3.map"])
+     "-Wl,-Xlink=-map:sqlite3.map"], "sqlite3.c")
 
 
 class CorpusError(Exception):
@@ -201,11 +207,11 @@ def cached_folder(kind, commands, inputs):
 
 def sqlite(name):
     """Builds with relative names only: a path would get into the image."""
-    compiler, compile_options, link_options = BUILDS[name]
+    compiler, compile_options, link_options, source = BUILDS[name]
     command = COMPILERS[compiler]
     objects = cached_folder("sqlite-objects", [
         command[:2 if compiler == "clang" else 1] + compile_options + DEFINES
-        + ["-c", "sqlite3.c", "-o", "sqlite3.o"]], [fetch("sqlite3.c")])
+        + ["-c", "sqlite3.c", "-o", "sqlite3.o"]], [fetch(source)])
     return cached_folder("sqlite", [
         command + ["-shared", "-o", "sqlite3.dll", "sqlite3.o",
                    "-Wl,--no-insert-timestamp"] + link_options],

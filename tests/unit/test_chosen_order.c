@@ -76,8 +76,11 @@ static void add_run(struct stage *s, enum db_run_kind kind, const char *scenario
 static enum status choose(struct stage *s, const struct order_request *request,
 			  struct order *order, struct order_summary *summary)
 {
+	const struct analysis analysis = {
+		.graph = s->made.graph, .hash = s->hash, .image.path = "folder/other.dll"};
+
 	memset(order, 0, sizeof(*order));
-	return chosen_order_make(&s->made.graph, &s->hash, request, order, summary, NULL);
+	return chosen_order_make(&analysis, request, order, summary, NULL);
 }
 
 /* The order's blocks as digits. */
@@ -103,7 +106,7 @@ static void one_run_is_its_order(void **state)
 
 	(void)state;
 	open_stage(&s);
-	request.database = s.path;
+	request.runs.database = s.path;
 	add_run(&s, DB_RUN_TRACE, "start", 1, "4129");
 	assert_order(&s, &request, "412", &summary);
 	assert_int_equal(summary.runs, 1);
@@ -122,7 +125,7 @@ static void only_traces_count(void **state)
 
 	(void)state;
 	open_stage(&s);
-	request.database = s.path;
+	request.runs.database = s.path;
 	assert_int_equal(choose(&s, &request, &order, &summary), STATUS_NOT_FOUND);
 	add_run(&s, DB_RUN_BREAKPOINTS, "start", 5, "501");
 	assert_int_equal(choose(&s, &request, &order, &summary), STATUS_NOT_FOUND);
@@ -141,7 +144,7 @@ static void runs_of_a_scenario_share_its_weight(void **state)
 
 	(void)state;
 	open_stage(&s);
-	request.database = s.path;
+	request.runs.database = s.path;
 	for (unsigned i = 0; i < 3; i++)
 		add_run(&s, DB_RUN_TRACE, "often", 1, "10");
 	add_run(&s, DB_RUN_TRACE, "heavy", 2, "53");
@@ -165,7 +168,7 @@ static void what_each_order_needs(void **state)
 	(void)state;
 	open_stage(&s);
 	assert_int_equal(choose(&s, &request, &order, &summary), STATUS_USAGE);
-	request.database = "/nowhere/t.db";
+	request.runs.database = "/nowhere/t.db";
 	assert_int_equal(choose(&s, &request, &order, &summary), STATUS_NOT_FOUND);
 	request = (struct order_request){.name = ORDER_FILE};
 	assert_int_equal(choose(&s, &request, &order, &summary), STATUS_USAGE);

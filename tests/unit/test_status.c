@@ -23,9 +23,10 @@ static void exit_codes_are_the_documented_ones(void **state)
 	assert_int_equal(status_exit_code(STATUS_MALFORMED), 3);
 	assert_int_equal(status_exit_code(STATUS_INSTRUMENTED), 3);
 	assert_int_equal(status_exit_code(STATUS_VERIFY), 4);
+	assert_int_equal(status_exit_code(STATUS_STALE_PROFILE), 4);
 }
 
-static void only_success_usage_and_verification_have_codes_of_their_own(void **state)
+static void few_statuses_have_codes_of_their_own(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < STATUS_COUNT; i++) {
@@ -34,7 +35,7 @@ static void only_success_usage_and_verification_have_codes_of_their_own(void **s
 		assert_true(code >= 0 && code <= 4);
 		assert_int_equal(code == 0, i == STATUS_OK);
 		assert_int_equal(code == 2, i == STATUS_USAGE);
-		assert_int_equal(code == 4, i == STATUS_VERIFY);
+		assert_int_equal(code == 4, i == STATUS_VERIFY || i == STATUS_STALE_PROFILE);
 	}
 }
 
@@ -57,7 +58,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_codes_are_the_documented_ones),
 		cmocka_unit_test(
-			only_success_usage_and_verification_have_codes_of_their_own),
+			few_statuses_have_codes_of_their_own),
 		cmocka_unit_test(names_are_distinct_words),
 	};
 
