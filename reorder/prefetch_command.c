@@ -282,10 +282,10 @@ static enum status check_paths(const struct prefetch_options *o, struct diag *di
 				 "'%s' and '%s' are one file, an output needs a place of "
 				 "its own",
 				 o->output, o->header);
-	if (db_uses_path(o->database, o->output) || db_uses_path(o->database, o->header))
+	if (db_uses_path(o->runs.database, o->output) || db_uses_path(o->runs.database, o->header))
 		return diag_fail(diag, STATUS_USAGE,
 				 "an output would take the place of a file of the database "
-				 "'%s', it needs one of its own", o->database);
+				 "'%s', it needs one of its own", o->runs.database);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (!others[i] || !*others[i])
 			continue;
