@@ -11,79 +11,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layout/function_match.h"
+
 /* ---- functions of two builds ---- */
 
-struct named {
-	const char *name;
-	uint32_t index;
-};
-
-static int by_name(const void *a, const void *b)
+/* Places in the lists of both builds are the same as in their images. */
+static enum status match_builds(const struct subject *s, const struct subject *other,
+				uint32_t *matched, struct diag *diag)
 {
-	const struct named *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
+	struct function_match match;
+	enum status status = function_match_make(&other->identities.functions,
+						 &s->identities.functions, &match, diag);
 
-	if (order != 0)
-		return order;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static struct named *sorted_names(const struct db_image_functions *image,
-				  uint32_t *ret_count)
-{
-	struct named *names = calloc((size_t)image->count + 1, sizeof(*names));
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; names && i < image->count; i++)
-		if (image->functions[i].name)
-			names[n++] = (struct named){image->functions[i].name, i};
-	if (n)
-		qsort(names, n, sizeof(*names), by_name);
-	*ret_count = n;
-	return names;
-}
-
-/* Functions that share a name are paired in their order. */
-static void match_names(struct named *mine, uint32_t mine_count, struct named *theirs,
-			uint32_t theirs_count, uint32_t *matched)
-{
-	uint32_t m = 0;
-
-	for (uint32_t t = 0; t < theirs_count; t++) {
-		while (m < mine_count && strcmp(mine[m].name, theirs[t].name) < 0)
-			m++;
-		if (m < mine_count && strcmp(mine[m].name, theirs[t].name) == 0)
-			matched[theirs[t].index] = mine[m++].index;
-	}
+	if (status != STATUS_OK)
+		return status;
+	for (uint32_t i = 0; i < match.count; i++)
+		matched[i] = match.to[i];
+	function_match_release(&match);
+	return STATUS_OK;
 }
 
 enum status functions_match(const struct subject *s, const struct subject *other,
 			    uint32_t **ret_matched, uint32_t *ret_extra, struct diag *diag)
 {
-	uint32_t mine_count, theirs_count, extra = 0;
-	struct named *mine = sorted_names(&s->image, &mine_count);
-	struct named *theirs = sorted_names(&other->image, &theirs_count);
+	uint32_t extra = 0;
 	uint32_t *matched = calloc((size_t)other->image.count + 1, sizeof(*matched));
 	bool same = strcmp(s->row->hash, other->row->hash) == 0;
-	bool ok = mine && theirs && matched;
+	enum status status = matched ? STATUS_OK : diag_no_memory(diag);
 
-	for (uint32_t i = 0; ok && i < other->image.count; i++) {
-		uint32_t f = same ? function_at(&s->image, other->image.functions[i].rva)
-				  : s->image.count;
+	for (uint32_t i = 0; same && matched && i < other->image.count; i++) {
+		uint32_t f = function_at(&s->image, other->image.functions[i].rva);
 
-		matched[i] = f < s->image.count ? f : UINT32_MAX;
+		matched[i] = f < s->image.count ? f : NO_FUNCTION;
 	}
-	if (ok && !same)
-		match_names(mine, mine_count, theirs, theirs_count, matched);
-	for (uint32_t i = 0; ok && i < other->image.count; i++)
-		if (matched[i] == UINT32_MAX)
-			matched[i] = s->image.count + extra++;
-	free(mine);
-	free(theirs);
-	if (!ok) {
+	if (status == STATUS_OK && !same)
+		status = match_builds(s, other, matched, diag);
+	if (status != STATUS_OK) {
 		free(matched);
-		return diag_no_memory(diag);
+		return status;
 	}
+	for (uint32_t i = 0; i < other->image.count; i++)
+		if (matched[i] == NO_FUNCTION)
+			matched[i] = s->image.count + extra++;
 	*ret_matched = matched;
 	*ret_extra = extra;
 	return STATUS_OK;

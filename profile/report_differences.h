@@ -12,8 +12,8 @@ struct difference_counts {
 };
 
 /* Which function of `s` each of the other image's is: the one at the same RVA of the
- * same file, or else that of the same name.  Those that are none get numbers behind the
- * functions of `s`; `ret_extra` is how many.  The caller frees the list.  NO_MEMORY. */
+ * same file, or the one that is found again in another build (layout/function_match.h).
+ * Those that are none get numbers behind the functions of `s`; `ret_extra` is how many.  The caller frees the list.  NO_MEMORY. */
 enum status functions_match(const struct subject *s, const struct subject *other,
 			    uint32_t **ret_matched, uint32_t *ret_extra, struct diag *diag);
 

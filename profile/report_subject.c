@@ -281,6 +281,7 @@ void subject_release(struct subject *s)
 	}
 	free(s->standings);
 	db_image_release(&s->image);
+	db_identities_release(&s->identities);
 	db_profile_release(&s->profile);
 	free(s->seen);
 	free(s->pages);
@@ -339,6 +340,8 @@ enum status subject_load(struct db *db, const struct db_image_row *row,
 	*s = (struct subject){.row = row};
 	arena_init(&s->arena);
 	status = db_load_image(db, row->image, &s->image, diag);
+	if (status == STATUS_OK)
+		status = db_load_identities(db, row->image, &s->identities, diag);
 	if (status == STATUS_OK)
 		status = check_sizes(s, diag);
 	if (status == STATUS_OK)

@@ -5,6 +5,7 @@
 #define APPULSE_PROFILE_REPORT_SUBJECT_H
 
 #include "layout/fault_model.h"
+#include "trace/db_identities.h"
 #include "trace/db_report.h"
 
 /* What a set of touched RVAs amounts to. */
@@ -28,6 +29,7 @@ struct subject {
 	const struct db_image_row *row; /* borrowed */
 	struct arena arena;
 	struct db_image_functions image;  /* owned */
+	struct db_identities identities;  /* owned: of the same functions */
 	struct db_profile profile;        /* owned */
 	struct standing *standings;       /* owned; the first one is as linked */
 	uint32_t standing_count;
