@@ -8,6 +8,7 @@ enum status run_command(struct tool *tool, int argc, char **argv, struct diag *d
 enum status import_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status list_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status merge_command(struct tool *tool, int argc, char **argv, struct diag *diag);
+enum status diff_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status report_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status query_command(struct tool *tool, int argc, char **argv, struct diag *diag);
 enum status pages_command(struct tool *tool, int argc, char **argv, struct diag *diag);

@@ -11,6 +11,7 @@ int main(int argc, char **argv)
 		{"import", "take in trace files made elsewhere", import_command},
 		{"list", "list runs and images", list_command},
 		{"merge", "add databases together", merge_command},
+		{"diff", "say what changed between two builds", diff_command},
 		{"report", "show what runs touched of an image", report_command},
 		{"query", "ask a database in SQL", query_command},
 		{"pages", "run a command and record the code pages it touches", pages_command},

@@ -101,8 +101,10 @@ static void translate_run(struct translation *t, struct db_profile_run *run,
 		uint32_t function =
 			function_identity_at(&t->before.functions, run->rvas[i]), to;
 
-		if (function == NO_FUNCTION)
+		if (function == NO_FUNCTION) {
+			match->unknown++;
 			continue;
+		}
 		count_touch(t, function, match);
 		to = t->match.to[function];
 		if (to == NO_FUNCTION)
@@ -191,6 +193,9 @@ void run_match_print(const struct run_match *match)
 	       human_count(match->by_way[MATCH_NAME]).text,
 	       human_count(match->by_way[MATCH_CONTENT]).text,
 	       human_count(match->by_way[MATCH_NEIGHBOUR]).text);
+	if (match->unknown)
+		printf("left out: touches of addresses that are no function's start there: %s\n",
+		       human_count(match->unknown).text);
 }
 
 void run_match_put(const struct run_match *match, struct result *result, json_t *object)
@@ -211,4 +216,5 @@ void run_match_put(const struct run_match *match, struct result *result, json_t 
 	result_put_count(result, part, "matched_bytes", match->matched_bytes);
 	for (unsigned way = MATCH_NAME; way < MATCH_WAY_COUNT; way++)
 		result_put_count(result, part, match_way_names[way], match->by_way[way]);
+	result_put_count(result, part, "unknown", match->unknown);
 }

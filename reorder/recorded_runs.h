@@ -35,6 +35,8 @@ struct run_match {
 	uint32_t touched, matched;   /* functions */
 	uint64_t touched_bytes, matched_bytes; /* of them, in the recorded build */
 	uint32_t by_way[MATCH_WAY_COUNT];
+	uint64_t unknown; /* touches of addresses where the recorded build has no function,
+			   * over all runs */
 };
 
 /* Reads the traced runs of the image, or of another build, whose touches are then those of

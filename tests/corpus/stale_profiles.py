@@ -7,12 +7,15 @@ For releases of SQLite, by two compilers and without names: the profile of the o
 again in the other, the relink works, and touches hardly more pages than a relink by a
 profile of its own.  With names of images (corpus.py): only these two."""
 
+import hashlib
 import pathlib
+import struct
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
+import corpus  # noqa: E402
 import harness  # noqa: E402
 from harness import claim, require  # noqa: E402
 
@@ -22,6 +25,7 @@ PAIRS = [(f"sqlite-{compiler}{before}", f"sqlite-{compiler}-3.51.1{kind}")
          for before, kind in (("", ""), ("-stripped", "-stripped"))]
 MATCHED_SHARE = 0.95       # of the touched bytes
 PAGES_SHARE = 1.05         # of what a profile of its own brings
+RIGHT_SHARE = 0.98         # of the functions that are found again without names
 START = 0                  # the way of the program that is a start-up
 
 
@@ -64,6 +68,45 @@ def follow(before, after, folder):
     return database, match
 
 
+def names_of(build):
+    """By RVA, from the symbols of the same code; what compilers append is cut off."""
+    path = corpus.path_of(build)
+    header = path.read_bytes()[:4096]
+    optional = struct.unpack_from("<I", header, 0x3c)[0] + 24
+    base = struct.unpack_from("<Q", header, optional + 24)[0]
+    result = harness.run(["x86_64-w64-mingw32-nm", path])
+    require(result.code == 0, result.describe())
+    names = {}
+    for line in result.stdout.decode().splitlines():
+        address, kind, name = (line.split() + [""] * 3)[:3]
+        if kind in ("t", "T"):
+            names.setdefault(int(address, 16) - base, set()).add(name.split(".")[0])
+    return names
+
+
+def is_right(compiler, folder):
+    """Functions found again without names bear the same name in the builds that have them."""
+    builds = [f"sqlite-{compiler}", f"sqlite-{compiler}-3.51.1"]
+    hashes, database = [], folder / "both.db"
+    for build in builds:
+        path = corpus.path_of(f"{build}-stripped")
+        harness.instrument(path, folder / "traced.dll", database)
+        hashes.append(hashlib.sha256(path.read_bytes()).hexdigest()[:12])
+    before, after = (names_of(build) for build in builds)
+    ways = {}
+    for row in harness.tool("appulse-profile", "diff", "--db", database, "--json", *hashes
+                            ).json()["functions"]:
+        if row["before"] and row["after"]:
+            old, new = before.get(row["before"]["rva"]), after.get(row["after"]["rva"])
+            if old and new:
+                ways.setdefault(row["way"], []).append(bool(old & new))
+    harness.note(f"{compiler}: " + ", ".join(
+        f"by {way} {sum(right)} of {len(right)} right" for way, right in sorted(ways.items())))
+    right = sum(ways.values(), [])
+    require(len(right) > 1500 and sum(right) >= RIGHT_SHARE * len(right),
+            f"{sum(right)} of {len(right)} right")
+
+
 def is_refused(after, database, folder):
     """More is asked for than there is: nothing is written."""
     new = harness.sqlite_case(after)
@@ -85,6 +128,10 @@ def main():
             if found and found[1]["matched_bytes"] < found[1]["touched_bytes"]:
                 with claim(f"{before} to {after}: --min-match 100 is refused"):
                     is_refused(after, found[0], folder)
+    for compiler in ("gcc", "clang") if not sys.argv[1:] else ():
+        with harness.work_folder() as folder:
+            with claim(f"{compiler}: without names, the right functions are found again"):
+                is_right(compiler, folder)
     harness.finish()
 
 
