@@ -342,8 +342,8 @@ static enum status say_result(const struct faults_session *s, struct diag *diag)
 	uint32_t loaded = 0;
 
 	if (s->faults.lost && !knows_faults(s))
-		tool_warn(s->tool, "of %llu loads the working set is not known, since the process "
-			  "was killed or crashed",
+		tool_warn(s->tool, "of %llu loads the working set is not known: the process was killed "
+			  "or crashed, or did not tell",
 			  (unsigned long long)s->faults.lost);
 	else if (s->faults.lost)
 		tool_warn(s->tool, "%llu events found no room: faults are missing",

@@ -316,7 +316,8 @@ static DWORD exception_raised(struct debugger *d, struct debuggee *debuggee, DWO
 
 	if (!debuggee)
 		return DBG_EXCEPTION_NOT_HANDLED;
-	if (takes[d->mode](debuggee, thread, exception, &d->log) || initial_breakpoint(debuggee, exception) ||
+	if (takes[d->mode](debuggee, thread, exception, &d->log) ||
+	    initial_breakpoint(debuggee, exception) ||
 	    software_exception_deliver(debuggee, thread, info))
 		return DBG_CONTINUE;
 	return DBG_EXCEPTION_NOT_HANDLED;
@@ -336,6 +337,10 @@ static DWORD handle_event(struct debugger *d, const DEBUG_EVENT *event)
 		return DBG_CONTINUE;
 	case UNLOAD_DLL_DEBUG_EVENT:
 		dll_unloaded(d, debuggee, &event->u.UnloadDll);
+		return DBG_CONTINUE;
+	case EXIT_THREAD_DEBUG_EVENT:
+		if (debuggee)
+			working_set_thread_ended(debuggee, event->dwThreadId);
 		return DBG_CONTINUE;
 	case EXIT_PROCESS_DEBUG_EVENT:
 		if (debuggee)

@@ -167,6 +167,13 @@ static bool ask_outside(struct debuggee *debuggee, struct module *module,
 	return ok;
 }
 
+static void forget_answer(struct debuggee *debuggee)
+{
+	if (debuggee->answer)
+		VirtualFreeEx(debuggee->process, debuggee->answer, 0, MEM_RELEASE);
+	debuggee->answer = NULL;
+}
+
 /* Sends the stopped thread into NtQueryVirtualMemory for a module. */
 static bool ask_inside(struct debuggee *debuggee, HANDLE thread, struct module *module)
 {
@@ -191,6 +198,8 @@ static bool ask_inside(struct debuggee *debuggee, HANDLE thread, struct module *
 				sizeof(frame), &put) &&
 	     SetThreadContext(thread, &context);
 	debuggee->asked = ok ? module : NULL;
+	if (!ok)
+		forget_answer(debuggee);
 	free(pages);
 	return ok;
 }
@@ -206,7 +215,16 @@ static void take_answer(struct debuggee *debuggee, uint64_t status, struct event
 	    ReadProcessMemory(debuggee->process, debuggee->answer, pages, bytes, &got))
 		log_answer(debuggee, module, pages, "inside", log);
 	free(pages);
-	VirtualFreeEx(debuggee->process, debuggee->answer, 0, MEM_RELEASE);
+	forget_answer(debuggee);
+}
+
+void working_set_thread_ended(struct debuggee *debuggee, DWORD thread)
+{
+	if (thread != debuggee->asker)
+		return;
+	debuggee->asker = 0;
+	debuggee->asked = NULL;
+	forget_answer(debuggee);
 }
 
 /* Asks for `module`, and at the end for those behind it; when none is left, or the

@@ -20,4 +20,8 @@ void working_set_part_pages(struct debuggee *debuggee, struct module *module);
 bool working_set_take(struct debuggee *debuggee, DWORD thread,
 		      const EXCEPTION_RECORD *exception, struct event_log *log);
 
+/* A thread has ended.  One that asks may be ended by another, as all are when the process
+ * ends: then who waits for it goes on. */
+void working_set_thread_ended(struct debuggee *debuggee, DWORD thread);
+
 #endif
