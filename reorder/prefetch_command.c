@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/human.h"
+#include "cli/name_report.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "graph/analysis.h"
@@ -18,6 +19,7 @@ enum { GAP_PAGES = 4, GAP_LIMIT = 65536 };
 struct prefetch_options {
 	const char *image, *output, *header;
 	struct run_source runs;
+	struct name_files names;
 	const char *relinked, *map; /* NULL: the image itself; beside the relinked image */
 	const char *prefix;
 	struct string_list scenarios; /* empty: all */
@@ -46,13 +48,14 @@ struct prefetch {
 static enum status open_inputs(struct prefetch *p, struct diag *diag)
 {
 	const struct prefetch_options *o = p->options;
+	const struct analysis_request request = {.names = o->names};
 	enum status status = STATUS_OK;
 
 	progress_step(&p->tool->progress, "finding functions");
 	if (o->relinked)
 		status = mapped_image_open(&p->relinked, o->relinked, o->map, diag);
 	if (status == STATUS_OK)
-		status = analysis_open(&p->analysis, o->image, NULL, diag);
+		status = analysis_open(&p->analysis, o->image, &request, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = image_refuse_probed(&p->analysis.image, diag);
@@ -244,6 +247,7 @@ static void report(const struct prefetch *p)
 	const struct simulated_layout *layout = &p->simulation.layouts.data[0];
 	struct result *r = &p->tool->result;
 
+	name_report_warn(p->tool, &p->analysis.names, &p->analysis.named);
 	if (!p->tool->json) {
 		run_match_print(&p->match);
 		printf("plan: %s with %s, ", human_things(p->plan.ranges.len, "range").text,
@@ -273,7 +277,8 @@ static void report(const struct prefetch *p)
 static enum status check_paths(const struct prefetch_options *o, struct diag *diag)
 {
 	char beside[4096] = "";
-	const char *const others[] = {o->image, o->relinked, o->map ? o->map : beside};
+	const char *const others[] = {o->image, o->relinked, o->map ? o->map : beside,
+				      o->names.pdb, o->names.linker_map};
 
 	if (o->relinked)
 		snprintf(beside, sizeof(beside), "%s.map.json", o->relinked);
@@ -365,6 +370,7 @@ enum status prefetch_command(struct tool *tool, int argc, char **argv, struct di
 		OPTION_STRING("db", 'd', "FILE", &o.runs.database,
 			      "the trace database with the runs", .required = true),
 		RUN_SOURCE_OPTIONS(&o.runs),
+		OPTIONS_NAMES(&o.names),
 		OPTION_LIST(
 			"scenario", 0, "NAME", &o.scenarios,
 			"take the runs of this scenario only; may be given more than once"),

@@ -160,6 +160,11 @@ enum status recorded_runs_load(const struct run_source *source,
 		status = translate(source, db, build, &analysis->graph, &recorded, &match,
 				   diag);
 	db_close(db);
+	if (status == STATUS_OK && recorded.count == 0)
+		status = diag_fail(diag, STATUS_BAD_DATABASE,
+				   "'%s' has traces of this image, but none of their touches: "
+				   "it is damaged",
+				   source->database);
 	if (status == STATUS_OK) {
 		*ret_profile = recorded;
 		*ret_match = match;
