@@ -54,8 +54,9 @@ def deny_perf_events():
             (0x06, 0, 0, allow)]
     text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
     program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(text))
-    libc.prctl(38, 1, 0, 0, 0)              # PR_SET_NO_NEW_PRIVS
-    libc.prctl(22, 2, program, 0, 0)        # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    # PR_SET_NO_NEW_PRIVS; PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError(ctypes.get_errno(), 'no filter of system calls')
 
 
 def state(folder):
@@ -323,8 +324,7 @@ class Failures(Case):
             self.addCleanup(self.folder.chmod, 0o755)
         got = self.run_words(command)
         if 'unshare' in got.stderr or 'mount:' in got.stderr:
-            print('not measured here:', got.stderr, file=sys.stderr)
-            return
+            self.skipTest(f'no mount of its own: {got.stderr}')
         self.assertEqual(got.returncode, 1)
         self.assertIn(f"cannot write in '.', where '{DLL}' is swapped", got.stderr)
 
@@ -340,8 +340,7 @@ class Failures(Case):
         told = json.loads(got.stdout)
         if told['status'] == 'ok':
             self.assertNotEqual(told['fault_counter'], 'pagemap')
-            print('not measured here:', told['faults_not_counted'], file=sys.stderr)
-            return
+            self.skipTest(f"not counted here: {told['faults_not_counted']}")
         self.assertEqual((got.returncode, told['status']), (1, 'command-failed'))
         self.assertIn('could not be counted to their end in 3 runs', told['error']['message'])
 
