@@ -1,6 +1,9 @@
 /* Opening is where all doubt is settled: each block number is looked at once, and a bit
  * for each block tells whether it is taken.  Readers need no more checks than the
- * stream's size.
+ * stream's size, and all streams together have no more bytes than the file.
+ *
+ * Stream 0 is the directory as it was before.  Its blocks may have got another use, and
+ * nobody reads it, so it counts as empty.
  *
  * The superblock (block 0) leads to the blocks of the directory over one step more: it
  * holds numbers of blocks, and those blocks hold the numbers of the directory's.  LLVM
@@ -24,6 +27,7 @@ enum {
 	BLOCK_SIZE_MIN = 512,
 	BLOCK_SIZE_MAX = 32768,
 	NO_STREAM_SIZE = -1,
+	STREAM_OLD_DIRECTORY = 0,
 };
 
 static enum status bad(struct diag *diag, const char *what)
@@ -106,7 +110,6 @@ static enum status read_directory(struct msf *msf, uint8_t *taken, struct diag *
 	return STATUS_OK;
 }
 
-/* Stream 0 is the directory as it was before; its blocks may have got another use. */
 static enum status take_stream(const struct msf *msf, uint8_t *taken, uint32_t stream,
 			       struct diag *diag)
 {
@@ -116,8 +119,7 @@ static enum status take_stream(const struct msf *msf, uint8_t *taken, uint32_t s
 	for (uint64_t i = 0; i < blocks; i++) {
 		uint32_t number = load_u32(s->blocks + 4 * i);
 
-		if (stream == 0 ? number >= msf->block_count
-				: !take_block(msf, taken, number))
+		if (!take_block(msf, taken, number))
 			return diag_fail(diag, STATUS_BAD_SYMBOLS,
 					 "a damaged PDB: block %u of stream %u is in use "
 					 "twice or outside of the file",
@@ -149,7 +151,10 @@ static enum status read_streams(struct msf *msf, uint8_t *taken, struct diag *di
 			read_bytes(&lists, blocks_of(msf, msf->streams[i].size) * 4);
 		if (lists.failed)
 			return bad(diag, "its directory ends too early");
-		status = take_stream(msf, taken, i, diag);
+		if (i == STREAM_OLD_DIRECTORY)
+			msf->streams[i].size = 0;
+		else
+			status = take_stream(msf, taken, i, diag);
 	}
 	return status;
 }

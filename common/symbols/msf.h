@@ -5,7 +5,7 @@
  * goes from block to block.  Nothing is copied but the directory, of 4 bytes a block.
  *
  * Invariants of an open file: every block of every stream lies in the file, and no block
- * belongs to two streams (but for stream 0, the directory of an earlier time).
+ * belongs to two streams.  Stream 0, the directory of an earlier time, is empty.
  */
 #ifndef APPULSE_SYMBOLS_MSF_H
 #define APPULSE_SYMBOLS_MSF_H

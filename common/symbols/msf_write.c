@@ -155,15 +155,19 @@ static enum status put_stream(struct msf_writer *w, uint32_t stream)
 	uint32_t size = size_of(w, stream);
 	enum status status = STATUS_OK;
 
-	for (uint32_t at = 0; at < size && status == STATUS_OK; at += w->size) {
-		uint32_t part = size - at < w->size ? size - at : w->size;
+	/* Of 64 bits: the last block may end behind 2^32. */
+	for (uint64_t at = 0; at < size && status == STATUS_OK; at += w->size) {
+		uint32_t part = size - at < w->size ? (uint32_t)(size - at) : w->size;
 
 		memset(w->block, 0, w->size);
 		if (new->bytes)
 			memcpy(w->block, new->bytes + at, part);
 		else
 			msf_read(&r, w->block, part);
-		status = put_content(w);
+		status = r.failed ? diag_fail(w->diag, STATUS_BAD_SYMBOLS,
+					      "a damaged PDB: stream %u ends too early",
+					      stream)
+				  : put_content(w);
 	}
 	if (size >= FORGET_BYTES)
 		msf_forget(w->msf);
@@ -174,9 +178,9 @@ static enum status put_directory(struct msf_writer *w)
 {
 	enum status status = STATUS_OK;
 
-	for (uint32_t at = 0; at < w->directory_size && status == STATUS_OK;
+	for (uint64_t at = 0; at < w->directory_size && status == STATUS_OK;
 	     at += w->size) {
-		uint32_t left = w->directory_size - at;
+		uint64_t left = w->directory_size - at;
 
 		memset(w->block, 0, w->size);
 		memcpy(w->block, w->directory + at, left < w->size ? left : w->size);

@@ -15,8 +15,9 @@ struct msf_replacement {
 uint8_t *msf_stream_copy(const struct msf *msf, uint32_t stream);
 
 /* Appends the file to `out`.  `replacements` has one for each stream of `msf`; streams that
- * there are not stay so.  The same input gives the same bytes.  IO, NO_MEMORY; NO_ROOM when
- * the file would get more blocks than it can count. */
+ * there are not stay so, and stream 0 is empty.  The same input gives the same bytes.  IO,
+ * NO_MEMORY; BAD_SYMBOLS when a stream has no bytes for its size, NO_ROOM when the file would
+ * get more blocks than it can count. */
 enum status msf_write(const struct msf *msf, const struct msf_replacement *replacements,
 		      struct output_file *out, struct diag *diag);
 

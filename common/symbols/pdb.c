@@ -5,7 +5,8 @@
 #include "pe/format.h"
 
 enum {
-	STREAM_INFO = 1,
+	STREAM_OLD_DIRECTORY = 0,
+	STREAM_INFO = 1, /* 2: types */
 	STREAM_DBI = 3,
 	INFO_GUID = 12,
 	INFO_BYTES = 28, /* without the names of streams behind */
@@ -130,13 +131,15 @@ static bool use_stream(uint8_t *used, uint16_t stream)
 }
 
 /* Each part and each module has a stream of its own, so that nothing is read twice, and
- * none is changed through another. */
+ * none is changed through another.  Streams that the format gives a number have no other
+ * use; 4, that of the types' second half, had one in the years before there was one. */
 static enum status check_streams(const struct pdb *pdb, struct diag *diag)
 {
 	uint8_t used[(PDB_NO_STREAM + 1) / 8] = {0};
 
-	if (!use_stream(used, STREAM_INFO) || !use_stream(used, STREAM_DBI) ||
-	    !use_stream(used, pdb->publics) || !use_stream(used, pdb->records) ||
+	for (uint16_t fixed = STREAM_OLD_DIRECTORY; fixed <= STREAM_DBI; fixed++)
+		use_stream(used, fixed);
+	if (!use_stream(used, pdb->publics) || !use_stream(used, pdb->records) ||
 	    !use_stream(used, pdb->sections))
 		return bad(diag, "two of its parts share a stream");
 	for (uint32_t i = 0; i < pdb->modules.len; i++) {

@@ -1,12 +1,14 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "pdb_builder.h"
-#include "symbols/msf.h"
+#include "symbols/msf_write.h"
 
 enum { BLOCK = 512, STREAMS = 3, LONG = 70000 };
 
@@ -18,17 +20,22 @@ struct made {
 };
 
 /* Streams of 0, 5 and LONG bytes; the last one's directory needs several blocks. */
-static void make(struct made *m)
+static void make_of(struct made *m, uint32_t block_size)
 {
 	struct built_bytes streams[STREAMS] = {0};
 
 	built_put(&streams[1], "hello", 5);
 	for (uint32_t i = 0; i < LONG; i++)
 		built_put(&streams[2], &(uint8_t){(uint8_t)(i * 7 + i / BLOCK)}, 1);
-	m->bytes = built_file(streams, STREAMS, BLOCK, &m->size);
+	m->bytes = built_file(streams, STREAMS, block_size, &m->size);
 	diag_init(&m->diag);
 	for (int i = 0; i < STREAMS; i++)
 		vec_release(&streams[i].bytes);
+}
+
+static void make(struct made *m)
+{
+	make_of(m, BLOCK);
 }
 
 static enum status open_made(struct made *m)
@@ -96,26 +103,26 @@ static void the_end_of_a_stream_is_an_error_that_stays(void **state)
 static void the_directory_may_need_several_maps(void **state)
 {
 	enum { BIG = 129 * 128 * BLOCK };
-	struct built_bytes stream = {0};
+	struct built_bytes streams[2] = {0}, *stream = &streams[1];
 	struct msf_reader r;
 	struct made m;
 
 	(void)state;
-	assert_true(vec_reserve(&stream.bytes, BIG));
+	assert_true(vec_reserve(&stream->bytes, BIG));
 	for (uint32_t i = 0; i < BIG; i++)
-		stream.bytes.data[i] = (uint8_t)(i / BLOCK);
-	stream.bytes.len = BIG;
-	m.bytes = built_file(&stream, 1, BLOCK, &m.size);
+		stream->bytes.data[i] = (uint8_t)(i / BLOCK);
+	stream->bytes.len = BIG;
+	m.bytes = built_file(streams, 2, BLOCK, &m.size);
 	assert_int_not_equal(load_u32(m.bytes + 56), 0);
 	assert_int_equal(open_made(&m), STATUS_OK);
-	r = msf_reader_of(&m.msf, 0);
+	r = msf_reader_of(&m.msf, 1);
 	for (uint32_t i = 0; i < BIG; i += BLOCK) {
 		msf_seek(&r, i);
 		assert_int_equal(msf_read_u16(&r) & 0xff, (uint8_t)(i / BLOCK));
 	}
 	msf_close(&m.msf);
 	free(m.bytes);
-	vec_release(&stream.bytes);
+	vec_release(&stream->bytes);
 }
 
 static void assert_bad(struct made *m, const char *part)
@@ -215,6 +222,56 @@ static void a_stream_that_there_is_not_is_empty(void **state)
 	free(m.bytes);
 }
 
+/* Its blocks may repeat, and have another use: it has no bytes that anybody could read. */
+static void the_old_directory_is_empty(void **state)
+{
+	enum { REPEATED = 1000 };
+	struct built_bytes streams[2] = {0};
+	struct made m;
+	uint8_t *numbers;
+
+	(void)state;
+	for (uint32_t i = 0; i < REPEATED * BLOCK; i++)
+		built_put(&streams[0], "x", 1);
+	built_put(&streams[1], "hello", 5);
+	m.bytes = built_file(streams, 2, BLOCK, &m.size);
+	numbers = directory_of(&m) + 12;
+	for (uint32_t i = 0; i < 16; i++)
+		store_u32(numbers + 4 * i, load_u32(numbers));
+	diag_init(&m.diag);
+	assert_int_equal(open_made(&m), STATUS_OK);
+	assert_int_equal(m.msf.streams[0].size, 0);
+	assert_int_equal(m.msf.streams[1].size, 5);
+	msf_close(&m.msf);
+	free(m.bytes);
+	vec_release(&streams[0].bytes);
+	vec_release(&streams[1].bytes);
+}
+
+/* Nearly 2^32 bytes, whose last block ends behind them: the writer comes to an end.  No
+ * file says so in fewer bytes, so the stream is made by hand, of one block repeated. */
+static void the_longest_stream_ends(void **state)
+{
+	enum { WIDE = 32768, BLOCKS = 131072 };
+	struct msf_replacement none[STREAMS] = {0};
+	struct output_file out = {.fd = open("/dev/null", O_WRONLY), .path = "null"};
+	uint8_t *numbers = malloc((size_t)4 * BLOCKS);
+	struct made m;
+
+	(void)state;
+	assert_non_null(numbers);
+	make_of(&m, WIDE);
+	assert_int_equal(open_made(&m), STATUS_OK);
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		memcpy(numbers + (size_t)4 * i, m.msf.streams[1].blocks, 4);
+	m.msf.streams[1] = (struct msf_stream){UINT32_MAX - 1, numbers};
+	assert_int_equal(msf_write(&m.msf, none, &out, &m.diag), STATUS_OK);
+	close(out.fd);
+	msf_close(&m.msf);
+	free(m.bytes);
+	free(numbers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +281,8 @@ int main(void)
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(directories_that_lie_are_refused),
 		cmocka_unit_test(a_stream_that_there_is_not_is_empty),
+		cmocka_unit_test(the_old_directory_is_empty),
+		cmocka_unit_test(the_longest_stream_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,8 +278,10 @@ static void an_index_that_lies_is_refused(void **state)
 	assert_refused(&t, "several times");
 }
 
-/* Changes one number in the DBI stream's header or module list and expects a refusal. */
-static void assert_dbi_refused(uint32_t at, uint32_t value, const char *message)
+/* Changes one number of `size` bytes in the DBI stream's header or module list and expects
+ * a refusal. */
+static void assert_changed_refused(uint32_t at, const void *value, size_t size,
+				   const char *message)
 {
 	struct trial t;
 	struct built_bytes *dbi;
@@ -289,13 +291,29 @@ static void assert_dbi_refused(uint32_t at, uint32_t value, const char *message)
 	built_info(&t.builder);
 	built_publics(&t.builder);
 	built_dbi(&t.builder);
-	store_u32(dbi->bytes.data + at, value);
+	memcpy(dbi->bytes.data + at, value, size);
 	t.bytes = built_file(t.builder.streams, BUILT_STREAMS, 512, &t.size);
 	assert_int_equal(pdb_open_bytes(&t.pdb, t.bytes, t.size, &t.diag),
 			 STATUS_BAD_SYMBOLS);
 	if (!strstr(t.diag.message, message))
 		fail_msg("'%s' is not in '%s'", message, t.diag.message);
 	end(&t);
+}
+
+static void assert_dbi_refused(uint32_t at, uint32_t value, const char *message)
+{
+	uint8_t bytes[4];
+
+	store_u32(bytes, value);
+	assert_changed_refused(at, bytes, sizeof(bytes), message);
+}
+
+static void assert_dbi_refused_u16(uint32_t at, uint16_t value, const char *message)
+{
+	uint8_t bytes[2];
+
+	store_u16(bytes, value);
+	assert_changed_refused(at, bytes, sizeof(bytes), message);
 }
 
 static void a_dbi_stream_that_lies_is_refused(void **state)
@@ -311,6 +329,21 @@ static void a_dbi_stream_that_lies_is_refused(void **state)
 	assert_dbi_refused(SECOND + STREAM, 100, "no stream of its own");
 	assert_dbi_refused(FIRST + STREAM, BUILT_STREAM_MODULE, "no stream of its own");
 	assert_dbi_refused(SECOND + SYMBOL_BYTES_AT, UINT32_MAX, "more than its stream");
+}
+
+/* Streams with a number of their own, and one that is a part's already, are no module's. */
+static void streams_have_one_use(void **state)
+{
+	enum { PUBLICS = 16, RECORDS = 20, MODULE = 64 + 84 + 34 };
+
+	(void)state;
+	for (uint16_t stream = 0; stream <= BUILT_STREAM_RECORDS; stream++)
+		if (stream != 4)
+			assert_dbi_refused_u16(MODULE, stream, "no stream of its own");
+	for (uint16_t stream = 0; stream < 4; stream++) {
+		assert_dbi_refused_u16(PUBLICS, stream, "share a stream");
+		assert_dbi_refused_u16(RECORDS, stream, "share a stream");
+	}
 }
 
 static void streams_that_are_missing_are_refused(void **state)
@@ -339,6 +372,7 @@ int main(void)
 		cmocka_unit_test(records_that_lie_are_refused),
 		cmocka_unit_test(an_index_that_lies_is_refused),
 		cmocka_unit_test(a_dbi_stream_that_lies_is_refused),
+		cmocka_unit_test(streams_have_one_use),
 		cmocka_unit_test(streams_that_are_missing_are_refused),
 	};
 
