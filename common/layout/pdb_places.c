@@ -1,8 +1,34 @@
+/* A range falls apart into as many pieces as there are moves in it, and a file that lies has
+ * many ranges about all code: pieces, and the time to find them, are the product of both.
+ * So they have a budget.  Where ranges overlap little, as linkers make them, there are a few
+ * pieces for each move and each record.  Functions that the linker folded give more, for
+ * each has its records; these take room in the file, and the budget grows with it. */
 #include "layout/pdb_places.h"
 
+#include "decode/insn.h"
 #include "symbols/symbol_set.h"
 
-enum { PADDING_MAX = 15 };
+enum {
+	PADDING_MAX = 15,
+	/* In bytes: of a piece without its record, and what may be spent. */
+	PIECE_COST = 64,
+	BUDGET_PER_BYTE = 8,
+	BUDGET_PER_MOVE = 4096,
+};
+
+void pdb_places_set_budget(struct pdb_places *places, uint64_t size)
+{
+	places->budget = BUDGET_PER_BYTE * size +
+			 (uint64_t)BUDGET_PER_MOVE * places->map->moves.len;
+	places->spent = false;
+}
+
+bool pdb_places_spend(struct pdb_places *places, uint64_t cost)
+{
+	places->spent |= cost > places->budget;
+	places->budget -= places->spent ? 0 : cost;
+	return !places->spent;
+}
 
 /* The place of an RVA of the relinked image; false when no section has it. */
 static bool place_of(const struct image *image, struct rva rva, uint16_t *ret_section,
@@ -102,7 +128,7 @@ static bool is_padding(const struct image *image, struct rva rva, uint32_t size)
 	       (size > 1 && b[0] == 0x0f && b[1] == 0x1f);
 }
 
-bool pdb_next_piece(const struct pdb_places *places, uint32_t section, uint32_t offset,
+bool pdb_next_piece(struct pdb_places *places, uint32_t section, uint32_t offset,
 		    uint32_t size, uint32_t *at, struct pdb_piece *ret_piece)
 {
 	while (*at < size) {
@@ -110,7 +136,8 @@ bool pdb_next_piece(const struct pdb_places *places, uint32_t section, uint32_t 
 		bool covered = false, whole;
 		uint32_t length;
 
-		if (!symbol_address(places->original, section, offset + *at, &rva))
+		if (!pdb_places_spend(places, PIECE_COST) ||
+		    !symbol_address(places->original, section, offset + *at, &rva))
 			return false;
 		length = move_map_stretch(places->map, rva, size - *at, &to);
 		if (to.v == rva.v)

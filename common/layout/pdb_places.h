@@ -9,7 +9,15 @@
 struct pdb_places {
 	const struct image *original, *relinked; /* borrowed */
 	const struct move_map *map;              /* finished, borrowed */
+	uint64_t budget; /* what pieces may still cost */
+	bool spent;      /* sticky: there was no budget for a piece */
 };
+
+/* Sets the budget for a PDB of `size` bytes. */
+void pdb_places_set_budget(struct pdb_places *places, uint64_t size);
+
+/* Takes `cost` bytes off the budget; false, and spent, when it has less. */
+bool pdb_places_spend(struct pdb_places *places, uint64_t cost);
 
 /* Makes the place that stands in two fields, an offset of 32 bits and a 1-based section of
  * 16, that of the relinked image.  One that is in no section stays; numbers behind the last
@@ -30,8 +38,9 @@ struct pdb_piece {
 };
 
 /* The parts of a range, one after the other: *at begins with 0.  Padding that nobody moved,
- * and that another block has taken the place of, is left out.  False behind the last. */
-bool pdb_next_piece(const struct pdb_places *places, uint32_t section, uint32_t offset,
+ * and that another block has taken the place of, is left out.  Each costs some of the
+ * budget.  False behind the last, and when the budget is spent. */
+bool pdb_next_piece(struct pdb_places *places, uint32_t section, uint32_t offset,
 		    uint32_t size, uint32_t *at, struct pdb_piece *ret_piece);
 
 #endif

@@ -95,6 +95,9 @@ static bool add_fragment(struct pdb_rewriting *rewriting, uint16_t kind,
 	uint32_t length = 2 + size, begin = to->bytes.len;
 	uint8_t *record;
 
+	/* What is spent is told of at the end. */
+	if (!pdb_places_spend(&rewriting->places, length))
+		return true;
 	if (!pdb_bytes_u16(to, (uint16_t)length) || !pdb_bytes_u16(to, kind) ||
 	    !pdb_bytes_put(to, fields, size) || !pdb_bytes_u16(to, 2) ||
 	    !pdb_bytes_u16(to, S_END))

@@ -317,6 +317,10 @@ static enum status rewrite(struct rewriting_state *s)
 		status = move_contributions(s);
 	if (status == STATUS_OK)
 		status = renew_sections(s);
+	if (status == STATUS_OK && s->common.places.spent)
+		status = diag_fail(s->common.diag, STATUS_BAD_SYMBOLS,
+				   "a damaged PDB: too many of its records are about the "
+				   "same code");
 	return status;
 }
 
@@ -328,7 +332,9 @@ enum status pdb_rewrite(const struct pdb *pdb, const struct image *original,
 	struct rewriting_state s = {
 		.pdb = pdb,
 		.relinked = relinked,
-		.common = {.places = {original, relinked, map},
+		.common = {.places = {.original = original,
+				      .relinked = relinked,
+				      .map = map},
 			   .report = ret_report,
 			   .diag = diag},
 		.streams = calloc((size_t)pdb->msf.stream_count + 1, sizeof(*s.streams)),
@@ -336,6 +342,7 @@ enum status pdb_rewrite(const struct pdb *pdb, const struct image *original,
 	enum status status;
 
 	memset(ret_report, 0, sizeof(*ret_report));
+	pdb_places_set_budget(&s.common.places, pdb->msf.size);
 	status = s.streams ? rewrite(&s) : diag_no_memory(diag);
 	if (status == STATUS_OK)
 		status = msf_write(&pdb->msf, s.streams, out, diag);

@@ -13,12 +13,15 @@
 #include "pdb_builder.h"
 #include "symbols/pdb_symbols.h"
 
-/* Code of 0x200 bytes at 0x1000; [0, 0x20) and [0x40, 0x60) of it have changed places. */
-enum { TEXT = 0x1000, TEXT_BYTES = 0x200, MADE_BYTES = 1 << 16 };
+/* Code of 0x200 bytes at 0x1000; [0, 0x20) and [0x40, 0x60) of it have changed places,
+ * where a test says nothing else. */
+enum { TEXT = 0x1000, TEXT_BYTES = 0x200, MOVES_MAX = TEXT_BYTES / 2, MADE_BYTES = 1 << 16 };
 
 struct trial {
 	struct built_image built;
 	struct pdb_builder builder;
+	struct move moves[MOVES_MAX];
+	uint32_t move_count;
 	struct pdb pdb;
 	struct pdb_report report;
 	struct diag diag;
@@ -26,6 +29,13 @@ struct trial {
 	size_t made_size;
 	uint8_t *bytes;
 };
+
+/* `size` bytes at `a` and at `b`, from the begin of the code. */
+static void exchange(struct trial *t, uint32_t a, uint32_t b, uint32_t size)
+{
+	t->moves[t->move_count++] = (struct move){rva_of(TEXT + a), rva_of(TEXT + b), size};
+	t->moves[t->move_count++] = (struct move){rva_of(TEXT + b), rva_of(TEXT + a), size};
+}
 
 static void begin(struct trial *t)
 {
@@ -41,15 +51,14 @@ static void begin(struct trial *t)
 	assert_int_equal(t->built.status, STATUS_OK);
 	pdb_builder_init(&t->builder, 512);
 	pdb_builder_section(&t->builder, TEXT);
+	exchange(t, 0, 0x40, 0x20);
 }
 
 /* Rewrites, and opens what came out as t->pdb. */
 static enum status rewrite(struct trial *t)
 {
-	struct move moves[] = {{rva_of(TEXT), rva_of(TEXT + 0x40), 0x20},
-			       {rva_of(TEXT + 0x40), rva_of(TEXT), 0x20}};
 	struct output_file out = {.fd = memfd_create("pdb", 0), .path = "pdb"};
-	struct move_map map = {.moves = {moves, 2, 2}};
+	struct move_map map = {.moves = {t->moves, t->move_count, t->move_count}};
 	struct pdb original;
 	size_t size;
 	enum status status;
@@ -247,6 +256,35 @@ static void lines_that_lie_are_refused(void **state)
 	}
 }
 
+/* All code, again and again, in a PDB of a few kilobytes: what it falls apart into would
+ * be the product of records and moves. */
+static void what_overlaps_too_often_is_refused(void **state)
+{
+	static const uint32_t lines[][2] = {{0, 1}};
+	enum { PROCEDURES, LINES, CONTRIBUTIONS, KINDS };
+
+	(void)state;
+	for (int kind = 0; kind < KINDS; kind++)
+		for (int count = 2; count <= 100; count += 98) {
+			struct trial t;
+
+			begin(&t);
+			t.move_count = 0;
+			for (uint32_t at = 0; at < TEXT_BYTES; at += 4)
+				exchange(&t, at, at + 2, 2);
+			for (int i = 0; i < count && kind == PROCEDURES; i++)
+				pdb_builder_procedure(&t.builder, BUILT_GPROC32, "f", 1, 0,
+						      TEXT_BYTES);
+			for (int i = 0; i < count && kind == LINES; i++)
+				pdb_builder_lines(&t.builder, 1, 0, TEXT_BYTES, lines, 1);
+			for (int i = 0; i < count && kind == CONTRIBUTIONS; i++)
+				pdb_builder_contribution(&t.builder, 1, 0, TEXT_BYTES);
+			assert_int_equal(rewrite(&t), count == 2 ? STATUS_OK
+								 : STATUS_BAD_SYMBOLS);
+			end(&t);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +295,7 @@ int main(void)
 		cmocka_unit_test(lines_follow_their_code),
 		cmocka_unit_test(unknown_contributions_are_not_guessed),
 		cmocka_unit_test(lines_that_lie_are_refused),
+		cmocka_unit_test(what_overlaps_too_often_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
