@@ -1,8 +1,9 @@
-/* A range falls apart into as many pieces as there are moves in it, and a file that lies has
- * many ranges about all code: pieces, and the time to find them, are the product of both.
- * So they have a budget.  Where ranges overlap little, as linkers make them, there are a few
- * pieces for each move and each record.  Functions that the linker folded give more, for
- * each has its records; these take room in the file, and the budget grows with it. */
+/* A range falls apart into as many pieces as there are moves in it, and a file that lies
+ * has many ranges about all code: pieces, and the time to find them, are the product of
+ * both.  So they have a budget.  Where ranges overlap little, as linkers make them, there
+ * are a few pieces for each move and each record.  Functions that the linker folded give
+ * more, for each has its records; these take room in the file, and the budget grows with
+ * it. */
 #include "layout/pdb_places.h"
 
 #include "decode/insn.h"
@@ -115,17 +116,19 @@ static uint32_t same_cover(const struct move_map *map, struct rva rva, uint32_t 
 }
 
 /* Whether bytes that nobody moved are what linkers and compilers put between functions:
- * int3, zeros, or an instruction that does nothing. */
+ * zeros, or nothing but int3 and instructions that do nothing. */
 static bool is_padding(const struct image *image, struct rva rva, uint32_t size)
 {
+	static const uint8_t zeros[PADDING_MAX];
 	const uint8_t *b = size <= PADDING_MAX ? image_bytes(image, rva, size) : NULL;
+	uint32_t at = 0;
+	struct insn insn;
 
 	if (!b)
 		return false;
-	if (b[0] == 0x66 && size > 1)
-		return b[1] == 0x90 || b[1] == 0x0f || b[1] == 0x2e || b[1] == 0x66;
-	return b[0] == 0xcc || b[0] == 0x90 || b[0] == 0 ||
-	       (size > 1 && b[0] == 0x0f && b[1] == 0x1f);
+	while (at < size && insn_decode(b + at, size - at, &insn) && insn.padding)
+		at += insn.length;
+	return at == size || memcmp(b, zeros, size) == 0;
 }
 
 bool pdb_next_piece(struct pdb_places *places, uint32_t section, uint32_t offset,

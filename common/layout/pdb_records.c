@@ -17,7 +17,8 @@ enum { PLACES_MAX = 3, NO_FIELD = 0xff, S_END = 6 };
 enum {
 	PROCEDURE_END = 4,
 	PROCEDURE_SIZE = 12,
-	PROCEDURE_DEBUG_END = 20,
+	PROCEDURE_DEBUG_START = 16, /* behind the prologue, in bytes from the begin */
+	PROCEDURE_DEBUG_END = 20,   /* of the last epilogue's begin */
 	PROCEDURE_TYPE = 24,
 	PROCEDURE_OFFSET = 28,
 	PROCEDURE_SECTION = 32,
@@ -133,6 +134,13 @@ static bool add_fragments(struct pdb_rewriting *rewriting, uint16_t kind,
 	return room;
 }
 
+/* Makes a place in a procedure, counted from its begin, one of its first part. */
+static void clamp(uint8_t *field, uint32_t size)
+{
+	if (load_u32(field) > size)
+		store_u32(field, size);
+}
+
 /* Ends a range with the bytes that stay together.  False when memory is out. */
 static bool cut_range(struct pdb_rewriting *rewriting, const struct record_places *places,
 		      uint8_t *fields, uint32_t size)
@@ -149,6 +157,10 @@ static bool cut_range(struct pdb_rewriting *rewriting, const struct record_place
 		store_u16(field, (uint16_t)is);
 	else
 		store_u32(field, is);
+	if (places->name == PROCEDURE_NAME) {
+		clamp(fields + PROCEDURE_DEBUG_START, is);
+		clamp(fields + PROCEDURE_DEBUG_END, is);
+	}
 	if (places->name == PROCEDURE_NAME && size > PROCEDURE_NAME)
 		return add_fragments(rewriting, places->kind, fields, size, is, was);
 	rewriting->report->ranges++;

@@ -26,7 +26,7 @@ enum {
 	PUBLICS_HEAD = 28,
 	PUBLIC_OFFSET = 8, /* in the record, from its length on */
 	PUBLIC_SECTION = 12,
-	CODEVIEW_GUID_AT = 4,
+	GUID_BYTES = 16,
 	FORGET_BYTES = 8 << 20, /* of modules; then they are given back to the page cache */
 };
 
@@ -83,25 +83,46 @@ static void put(struct rewriting_state *s, uint32_t stream, struct pdb_bytes *by
 	s->streams[stream] = (struct msf_replacement){bytes->bytes.data, bytes->bytes.len};
 }
 
-/* The relinked image has a GUID of its own; the age stays. */
+/* The first GUID in the loaded image, which is what a debugger sees, or NULL. */
+static const uint8_t *guid_of(const struct image *image,
+			      const struct debug_directory *debug)
+{
+	for (uint32_t i = 0; i < debug->count; i++)
+		if (debug->data[i].guid.v)
+			return image_bytes(image, debug->data[i].guid, GUID_BYTES);
+	return NULL;
+}
+
+/* The relinked image has a GUID of its own; the age stays.  Where it could not be renewed,
+ * or stands elsewhere in the file than in memory, nothing tells which PDB belongs to which
+ * image. */
 static enum status renew_identity(struct rewriting_state *s)
 {
 	struct image *image = s->relinked;
 	uint8_t *info = take(s, STREAM_INFO);
+	char text[CODEVIEW_GUID_TEXT] = "";
 	struct debug_directory debug;
+	struct codeview codeview;
+	const uint8_t *guid;
 	enum status status;
 
 	if (!info)
 		return diag_no_memory(s->common.diag);
 	status = debug_directory_read(image, &debug, s->common.diag);
-	for (uint32_t i = 0; status == STATUS_OK && i < debug.count; i++)
-		if (debug.data[i].guid.v) {
-			memcpy(info + INFO_GUID,
-			       image->bytes + debug.data[i].data_off.v + CODEVIEW_GUID_AT,
-			       16);
-			return STATUS_OK;
-		}
-	return status;
+	if (status != STATUS_OK)
+		return status;
+	codeview_read(image, &debug, &codeview);
+	if (!codeview.pdb || s->common.places.map->moves.len == 0)
+		return STATUS_OK;
+	guid = guid_of(image, &debug);
+	if (guid)
+		codeview_guid_text(guid, text);
+	if (strcmp(text, codeview.guid) != 0 || strcmp(text, s->pdb->guid) == 0)
+		return diag_fail(s->common.diag, STATUS_UNSUPPORTED,
+				 "the relinked image has no PDB identity of its own: the "
+				 "GUID's place in the file and in memory differ");
+	memcpy(info + INFO_GUID, guid, GUID_BYTES);
+	return STATUS_OK;
 }
 
 static enum status move_globals(struct rewriting_state *s)

@@ -15,7 +15,12 @@
 
 /* Code of 0x200 bytes at 0x1000; [0, 0x20) and [0x40, 0x60) of it have changed places,
  * where a test says nothing else. */
-enum { TEXT = 0x1000, TEXT_BYTES = 0x200, MOVES_MAX = TEXT_BYTES / 2, MADE_BYTES = 1 << 16 };
+enum {
+	TEXT = 0x1000,
+	TEXT_BYTES = 0x200,
+	MOVES_MAX = TEXT_BYTES / 2,
+	MADE_BYTES = 1 << 16,
+};
 
 struct trial {
 	struct built_image built;
@@ -37,7 +42,31 @@ static void exchange(struct trial *t, uint32_t a, uint32_t b, uint32_t size)
 	t->moves[t->move_count++] = (struct move){rva_of(TEXT + b), rva_of(TEXT + a), size};
 }
 
-static void begin(struct trial *t)
+enum { DATA_BYTES = 30, DEBUG_ROW = 2 * DATA_BYTES };
+
+/* A section with two CodeView entries' data, and a debug directory of one row, which has the
+ * RVA of the first. */
+static void add_codeview(struct image_builder *b, const char *guid)
+{
+	struct rva data, row;
+
+	image_builder_section(b, ".rdata", BUILT_CONST);
+	data = image_builder_put(b, "RSDS", 4);
+	image_builder_put(b, guid, 16);
+	image_builder_u32(b, 1);
+	image_builder_put(b, "a.pdb", 6);
+	image_builder_put(b, "RSDSanother GUID 16\1\0\0\0a.pdb", DATA_BYTES);
+	row = image_builder_align(b, 4);
+	image_builder_fill(b, 0, 12);
+	image_builder_u32(b, DEBUG_TYPE_CODEVIEW);
+	image_builder_u32(b, DATA_BYTES);
+	image_builder_u32(b, data.v);
+	image_builder_u32(b, 0); /* in the file, once that is known */
+	image_builder_directory(b, DIRECTORY_DEBUG, row, 28);
+}
+
+/* The image names its PDB when `guid` is given; in the file, the data of that index do. */
+static void begin_with(struct trial *t, const char *guid, uint32_t file_index)
 {
 	struct image_builder b;
 
@@ -46,12 +75,25 @@ static void begin(struct trial *t)
 	image_builder_init(&b);
 	image_builder_section(&b, ".text", BUILT_CODE);
 	image_builder_fill(&b, 0xc3, TEXT_BYTES);
+	if (guid)
+		add_codeview(&b, guid);
 	built_image_open(&t->built, &b);
 	image_builder_release(&b);
 	assert_int_equal(t->built.status, STATUS_OK);
+	if (guid) {
+		uint32_t data = t->built.image.sections[1].raw.v;
+
+		store_u32(t->built.bytes + data + DEBUG_ROW + 24,
+			  data + file_index * DATA_BYTES);
+	}
 	pdb_builder_init(&t->builder, 512);
 	pdb_builder_section(&t->builder, TEXT);
 	exchange(t, 0, 0x40, 0x20);
+}
+
+static void begin(struct trial *t)
+{
+	begin_with(t, NULL, 0);
 }
 
 /* Rewrites, and opens what came out as t->pdb. */
@@ -131,6 +173,102 @@ static void procedures_fall_apart(void **state)
 	assert_symbols(&t, "wide 1000+8, wide 1020+20, wide 1050+10, ");
 	assert_int_equal(t.report.fragments, 2);
 	assert_string_equal(t.report.first, "wide");
+	end(&t);
+}
+
+/* Its prologue's end and its epilogue are told of as far as the first part has them. */
+static void places_in_a_procedure_stay_in_it(void **state)
+{
+	/* DebugStart and DebugEnd, before and afterwards. */
+	static const uint32_t places[][4] = {{4, 7, 4, 7}, {4, 0x30, 4, 0x10},
+						{0x12, 0x38, 0x10, 0x10}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct msf_reader r;
+		uint8_t *fields;
+		struct trial t;
+
+		begin(&t);
+		pdb_builder_procedure(&t.builder, BUILT_GPROC32, "wide", 1, 0x10, 0x38);
+		/* Behind the signature, the record's size and its kind. */
+		fields = t.builder.streams[BUILT_STREAM_MODULE].bytes.data + 8;
+		store_u32(fields + 16, places[i][0]);
+		store_u32(fields + 20, places[i][1]);
+		assert_int_equal(rewrite(&t), STATUS_OK);
+		r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_MODULE);
+		msf_seek(&r, 8 + 12);
+		assert_int_equal(msf_read_u32(&r), 0x10);
+		assert_int_equal(msf_read_u32(&r), places[i][2]);
+		assert_int_equal(msf_read_u32(&r), places[i][3]);
+		end(&t);
+	}
+}
+
+/* What nobody moved, between parts that went, is left out when it cannot be code. */
+static void only_padding_is_left_out(void **state)
+{
+	enum { SIZE = 8 };
+	static const struct {
+		char bytes[SIZE + 1];
+		bool padding;
+	} gaps[] = {
+		{"\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", true},
+		{"\x00\x00\x00\x00\x00\x00\x00\x00", true},
+		{"\x90\x90\x90\x90\x90\x90\x90\x90", true},
+		{"\x0f\x1f\x84\x00\x00\x00\x00\x00", true}, /* nop [rax + rax] */
+		{"\x66\x90\x66\x66\x90\x0f\x1f\x00", true}, /* three nops */
+		{"\x66\x0f\xef\xc0\xc3\xcc\xcc\xcc", false}, /* pxor xmm0, xmm0; ret */
+		{"\x90\xc3\xcc\xcc\xcc\xcc\xcc\xcc", false}, /* nop; ret */
+		{"\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xc3", false},
+		{"\x00\x00\x00\x00\x00\x00\x00\xc3", false}, /* add [rax], al */
+		{"\x90\x0f\x1f\x84\x00\x00\x00\x00", false}, /* its end is missing */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		struct trial t;
+
+		begin(&t);
+		t.move_count = 0;
+		exchange(&t, 0, 0x10, SIZE);
+		memcpy(t.built.bytes + t.built.image.sections[0].raw.v + SIZE, gaps[i].bytes,
+		       SIZE);
+		pdb_builder_procedure(&t.builder, BUILT_GPROC32, "f", 1, 0, 0x18);
+		assert_int_equal(rewrite(&t), STATUS_OK);
+		assert_int_equal(t.report.fragments, gaps[i].padding ? 1 : 2);
+		end(&t);
+	}
+}
+
+/* The builder's PDB has the GUID of bytes from 0x10 on. */
+static void the_identity_is_the_relinked_images(void **state)
+{
+	static const char same[] = "\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d"
+				   "\x1e\x1f";
+	struct trial t;
+
+	(void)state;
+	begin_with(&t, "0123456789abcdef", 0);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_string_equal(t.pdb.guid, "{33323130-3534-3736-3839-616263646566}");
+	end(&t);
+	/* It could not be renewed. */
+	begin_with(&t, same, 0);
+	assert_int_equal(rewrite(&t), STATUS_UNSUPPORTED);
+	end(&t);
+	/* The file's one is not the one in memory, whichever is renewed. */
+	begin_with(&t, same, 1);
+	assert_int_equal(rewrite(&t), STATUS_UNSUPPORTED);
+	end(&t);
+	begin_with(&t, "0123456789abcdef", 1);
+	assert_int_equal(rewrite(&t), STATUS_UNSUPPORTED);
+	end(&t);
+	/* Nothing has moved, so it is the same image. */
+	begin_with(&t, same, 0);
+	t.move_count = 0;
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_string_equal(t.pdb.guid, "{13121110-1514-1716-1819-1A1B1C1D1E1F}");
 	end(&t);
 }
 
@@ -290,6 +428,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(procedures_and_publics_move),
 		cmocka_unit_test(procedures_fall_apart),
+		cmocka_unit_test(places_in_a_procedure_stay_in_it),
+		cmocka_unit_test(only_padding_is_left_out),
+		cmocka_unit_test(the_identity_is_the_relinked_images),
 		cmocka_unit_test(the_index_is_sorted_anew),
 		cmocka_unit_test(contributions_fall_apart),
 		cmocka_unit_test(lines_follow_their_code),
