@@ -111,6 +111,19 @@ static enum status write_image(struct reorder *r, struct diag *diag)
 	return status;
 }
 
+/* The relinked image as any other; one that cannot be read is a fault of our own. */
+static enum status open_relinked(const struct reorder *r, struct image *ret_image,
+				 struct diag *diag)
+{
+	enum status status = image_open_bytes(ret_image, r->relinked.bytes, r->relinked.size,
+					      "output", diag);
+
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	diag->status = STATUS_VERIFY;
+	return STATUS_VERIFY;
+}
+
 static enum status verify_image(struct reorder *r, struct diag *diag)
 {
 	struct image image;
@@ -119,11 +132,9 @@ static enum status verify_image(struct reorder *r, struct diag *diag)
 	if (r->options->no_verify)
 		return STATUS_OK;
 	progress_step(&r->tool->progress, "verifying");
-	status = image_open_bytes(&image, r->relinked.bytes, r->relinked.size, "output", diag);
-	if (status != STATUS_OK) {
-		diag->status = STATUS_VERIFY;
-		return STATUS_VERIFY;
-	}
+	status = open_relinked(r, &image, diag);
+	if (status != STATUS_OK)
+		return status;
 	status = verify_relink(&r->analysis.graph, &image, r->relinked.moves.data,
 			       r->relinked.moves.len, &r->verified, diag);
 	image_release(&image);
@@ -172,7 +183,7 @@ static enum status write_pdb(struct reorder *r, struct diag *diag)
 	if (!o->pdb_out)
 		return STATUS_OK;
 	progress_step(&r->tool->progress, "writing the PDB");
-	status = image_open_bytes(&relinked, r->relinked.bytes, r->relinked.size, "output", diag);
+	status = open_relinked(r, &relinked, diag);
 	if (status != STATUS_OK)
 		return status;
 	status = output_file_open(&r->pdb, o->pdb_out, o->force, diag);
@@ -276,6 +287,8 @@ static void report_json(const struct reorder *r, const struct pin_report *pins)
 	result_put_text(result, part, "map", r->options->dry_run ? NULL : r->map_path);
 	result_put_text(result, part, "pdb", r->options->dry_run ? NULL : r->options->pdb_out);
 	result_put_count(result, part, "pdb_fragments", r->pdb_report.fragments);
+	result_put_count(result, part, "pdb_ranges", r->pdb_report.ranges);
+	result_put_count(result, part, "pdb_old_lines", r->pdb_report.old_lines);
 	result_put_count(result, part, "size", r->relinked.size);
 	result_put_count(result, part, "moved_blocks", r->relinked.moves.len);
 	result_put_count(result, part, "added_code", r->layout.added_size);
@@ -328,6 +341,10 @@ static void report(struct reorder *r)
 		tool_warn(r->tool, "parts of procedures that the PDB describes without variables "
 			  "and inlined functions: %u; of '%s' is the first",
 			  r->pdb_report.fragments, r->pdb_report.first);
+	if (r->pdb_report.old_lines)
+		tool_warn(r->tool, "modules with lines of an old form (C11), which the PDB keeps as "
+			  "they were and which are wrong where code has moved: %u",
+			  r->pdb_report.old_lines);
 	if (r->order.unmatched)
 		tool_warn(r->tool, "touched addresses that are no function's start: %u",
 			  r->order.unmatched);

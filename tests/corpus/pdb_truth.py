@@ -144,7 +144,7 @@ def check_lines(what, asked, moves, was, now):
 
 def check_symbols(what, asked, before, after):
     """Of a function without lines LLVM takes the public symbol before it, whosever that is;
-    of several lines for one place it takes any, since it sorts them by place alone."""
+    of several lines for one place it may take another than in the original (observed with 14)."""
     wrong, other, known = [], [], 0
     for rva, b, a in zip(asked, before, after):
         if not b or b[-1][1] == "??":

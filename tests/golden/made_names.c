@@ -2,8 +2,9 @@
  *
  *     made_names KIND FILE
  *
- * A PDB of kind `pdb`; the same for another build (`other-pdb`), cut off (`cut-pdb`), and
- * with places where no function begins (`wrong-pdb`).  A linker map of kind `map`, and of
+ * A PDB of kind `pdb`; the same for another build (`other-pdb`), cut off (`cut-pdb`), with
+ * places where no function begins (`wrong-pdb`), and with lines of the old form
+ * (`lines-pdb`).  A linker map of kind `map`, and of
  * another build (`other-map`). */
 #include <stdio.h>
 
@@ -42,6 +43,8 @@ static uint8_t *make_pdb(const struct full_image *f, const char *kind, size_t *r
 		pdb_builder_procedure(&b, BUILT_LPROC32, "too_short", 1,
 				      f->switches.v - text, 1);
 	}
+	if (kind[0] == 'l')
+		built_u32(&b.old_lines, 0);
 	bytes = pdb_builder_finish(&b, ret_size);
 	pdb_builder_release(&b);
 	if (kind[0] == 'c')

@@ -34,7 +34,8 @@ struct pdb_builder {
 	uint32_t block_size;
 	struct built_bytes streams[BUILT_STREAMS];
 	VEC(uint32_t) publics; /* places of records */
-	struct built_bytes contributions, lines; /* lines go behind the module's symbols */
+	struct built_bytes contributions;
+	struct built_bytes old_lines, lines; /* they go behind the module's symbols */
 	uint8_t guid[16];
 	uint32_t age;
 	uint16_t machine;
@@ -83,6 +84,7 @@ static inline void pdb_builder_release(struct pdb_builder *b)
 		vec_release(&b->streams[i].bytes);
 	vec_release(&b->publics);
 	vec_release(&b->contributions.bytes);
+	vec_release(&b->old_lines.bytes);
 	vec_release(&b->lines.bytes);
 }
 
@@ -200,6 +202,7 @@ static inline void built_module(struct pdb_builder *b, struct built_bytes *list,
 
 	store_u16(row + 34, stream);
 	store_u32(row + 36, symbol_bytes);
+	store_u32(row + 40, symbol_bytes ? b->old_lines.bytes.len : 0);
 	store_u32(row + 44, symbol_bytes ? b->lines.bytes.len : 0);
 	built_put(list, row, sizeof(row));
 	built_put(list, "module\0object.obj\0\0\0\0", 20);
@@ -213,6 +216,8 @@ static inline void built_dbi(struct pdb_builder *b)
 	built_module(b, &modules, 0xffff, 0);
 	built_module(b, &modules, BUILT_STREAM_MODULE,
 		     b->streams[BUILT_STREAM_MODULE].bytes.len);
+	built_put(&b->streams[BUILT_STREAM_MODULE], b->old_lines.bytes.data,
+		  b->old_lines.bytes.len);
 	built_put(&b->streams[BUILT_STREAM_MODULE], b->lines.bytes.data, b->lines.bytes.len);
 	built_u32(&b->streams[BUILT_STREAM_MODULE], 0); /* no references to global symbols */
 	store_u32(header, UINT32_MAX);

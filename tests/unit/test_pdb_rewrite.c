@@ -363,6 +363,55 @@ static void lines_follow_their_code(void **state)
 	end(&t);
 }
 
+static void lines_of_the_old_form_are_counted_and_kept(void **state)
+{
+	static const uint32_t lines[][2] = {{0, 1}, {8, 2}};
+	uint32_t symbols;
+	struct msf_reader r;
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	pdb_builder_procedure(&t.builder, BUILT_GPROC32, "f", 1, 0x10, 0x38);
+	symbols = t.builder.streams[BUILT_STREAM_MODULE].bytes.len;
+	built_u32(&t.builder.old_lines, 0x12345678);
+	pdb_builder_lines(&t.builder, 1, 0, 0x20, lines, 2);
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_int_equal(t.report.old_lines, 1);
+	assert_int_equal(t.pdb.modules.data[1].c11_bytes, 4);
+	r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_MODULE);
+	/* Behind the records of both other parts. */
+	assert_in_range(t.pdb.modules.data[1].symbol_bytes, symbols + 1, UINT32_MAX);
+	msf_seek(&r, t.pdb.modules.data[1].symbol_bytes);
+	assert_int_equal(msf_read_u32(&r), 0x12345678);
+	assert_int_equal(msf_read_u32(&r), 0xf2);
+	end(&t);
+}
+
+/* A block that loses its second part. */
+static void ranges_that_are_cut_are_counted(void **state)
+{
+	uint8_t block[18] = {0};
+	struct msf_reader r;
+	struct trial t;
+
+	(void)state;
+	begin(&t);
+	store_u32(block + 8, 0x38);
+	store_u32(block + 12, 0x10);
+	store_u16(block + 16, 1);
+	built_record(&t.builder.streams[BUILT_STREAM_MODULE], 0x1103, block, sizeof(block),
+		     "block");
+	assert_int_equal(rewrite(&t), STATUS_OK);
+	assert_int_equal(t.report.ranges, 1);
+	assert_int_equal(t.report.fragments, 0);
+	r = msf_reader_of(&t.pdb.msf, BUILT_STREAM_MODULE);
+	msf_seek(&r, 8 + 8);
+	assert_int_equal(msf_read_u32(&r), 0x10);
+	assert_int_equal(msf_read_u32(&r), 0x50);
+	end(&t);
+}
+
 static void unknown_contributions_are_not_guessed(void **state)
 {
 	struct trial t;
@@ -434,6 +483,8 @@ int main(void)
 		cmocka_unit_test(the_index_is_sorted_anew),
 		cmocka_unit_test(contributions_fall_apart),
 		cmocka_unit_test(lines_follow_their_code),
+		cmocka_unit_test(lines_of_the_old_form_are_counted_and_kept),
+		cmocka_unit_test(ranges_that_are_cut_are_counted),
 		cmocka_unit_test(unknown_contributions_are_not_guessed),
 		cmocka_unit_test(lines_that_lie_are_refused),
 		cmocka_unit_test(what_overlaps_too_often_is_refused),
