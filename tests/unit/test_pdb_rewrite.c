@@ -55,7 +55,7 @@ static void add_codeview(struct image_builder *b, const char *guid)
 	image_builder_put(b, guid, 16);
 	image_builder_u32(b, 1);
 	image_builder_put(b, "a.pdb", 6);
-	image_builder_put(b, "RSDSanother GUID 16\1\0\0\0a.pdb", DATA_BYTES);
+	image_builder_put(b, "RSDSanother GUID 016\1\0\0\0a.pdb", DATA_BYTES);
 	row = image_builder_align(b, 4);
 	image_builder_fill(b, 0, 12);
 	image_builder_u32(b, DEBUG_TYPE_CODEVIEW);
