@@ -21,24 +21,13 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import corpus
+from tap import finish, result
 
 BUILD = "sqlite-clang-codeview"
 BLOCK = 512
 BYTES = 210 << 20
 DBI, NO_STREAM = 3, 0xffffffff
 MODULE_ROW = 64
-
-
-class Results:
-    count = failed = 0
-
-
-def result(name, good, *notes):
-    Results.count += 1
-    Results.failed += not good
-    print(f"{'ok' if good else 'not ok'} {Results.count} - {name}")
-    for note in notes:
-        print(f"# {note}")
 
 
 def blocks_of(size, block):
@@ -154,8 +143,7 @@ def main():
                f"{found[0]} names, {expected[0]} expected")
         result("memory", found[2] < size / 4,
                f"{found[2]:,} bytes, {found[2] / size:.2f} of the file's")
-    print(f"1..{Results.count}")
-    return int(Results.failed > 0)
+    return finish()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import corpus
+from tap import finish, result
 
 FOLDER = "node-pty/prebuilds/win32-x64"
 IMAGES = {"conpty.node": "conpty.pdb", "pty.node": "pty.pdb", "winpty.dll": "winpty.pdb",
@@ -199,19 +200,12 @@ class Discovered:
                 self.inside |= set(range(rva + 1, rva + int(words[1], 16)))
 
 
-class Results:
-    count = failed = 0
-
-
 def all_hold(name, claims, holds, at_least):
     """Each claim holds, and there are enough of them to mean something."""
     claims = set(claims)
     wrong = [f"0x{rva:x}" for rva in sorted(claims) if not holds(rva)]
-    good = not wrong and len(claims) >= at_least
-    Results.count += 1
-    Results.failed += not good
-    print(f"{'ok' if good else 'not ok'} {Results.count} - {name}")
-    print(f"# {len(claims)} claims, {len(wrong)} wrong: {wrong[:20]}")
+    result(name, not wrong and len(claims) >= at_least,
+           f"{len(claims)} claims, {len(wrong)} wrong: {wrong[:20]}")
 
 
 def main():
@@ -229,8 +223,7 @@ def main():
         all_hold(f"{name}: guarded functions", guarded(image), found.functions.__contains__, 50)
         all_hold(f"{name}: states", states(image, names), lambda rva: rva not in found.inside,
                  20)
-    print(f"1..{Results.count}")
-    return int(Results.failed > 0)
+    return finish()
 
 
 if __name__ == "__main__":

@@ -24,21 +24,11 @@ sys.dont_write_bytecode = True
 
 import corpus
 from msvc_truth import FOLDER, IMAGES, Image, say
+from tap import finish, result
+from tap import finish, result
 
 PUBLIC, PRIVATE = 0, 1
 SQLITE = "sqlite-clang-codeview"
-
-
-class Results:
-    count = failed = 0
-
-
-def result(name, good, *notes):
-    Results.count += 1
-    Results.failed += not good
-    print(f"{'ok' if good else 'not ok'} {Results.count} - {name}")
-    for note in notes:
-        print(f"# {note}")
 
 
 def names_in_pdb(image, pdb):
@@ -131,8 +121,7 @@ def main():
     check(graph_dump, "sqlite's PDB", image, "--pdb", path, names_in_pdb(image, path))
     path = corpus.path_of(f"{SQLITE}/sqlite3.map")
     check(graph_dump, "sqlite's map", image, "--linker-map", path, names_in_map(image, path))
-    print(f"1..{Results.count}")
-    return int(Results.failed > 0)
+    return finish()
 
 
 if __name__ == "__main__":
