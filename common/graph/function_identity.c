@@ -108,7 +108,26 @@ static uint32_t text_size(const uint8_t *bytes, size_t size)
 	return count >= TEXT_MIN ? count * step : 0;
 }
 
-/* Read-only data.  What is itself an address says nothing: it is other in each build. */
+/* How many bytes stand there, up to `limit`, before a word that the loader relocates. */
+static size_t size_before_address(const struct relocations *relocs, struct rva rva, size_t limit)
+{
+	uint32_t low = 0, high = relocs->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (relocs->data[middle].site.v < rva.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < relocs->count && relocs->data[low].site.v - rva.v < limit)
+		return relocs->data[low].site.v - rva.v;
+	return limit;
+}
+
+/* Read-only data.  What is itself an address says nothing: it is other in each build.
+ * References are to code; pointers to data have base relocations alone. */
 static uint64_t mix_data(uint64_t hash, const struct graph *graph, const struct ref *ref)
 {
 	struct reader data = image_reader(graph->image, ref->target);
@@ -118,6 +137,7 @@ static uint64_t mix_data(uint64_t hash, const struct graph *graph, const struct 
 
 	if (next < graph->refs.len && graph->refs.data[next].site.v - ref->target.v < size)
 		size = graph->refs.data[next].site.v - ref->target.v;
+	size = size_before_address(&graph->tables.relocs, ref->target, size);
 	text = text_size(bytes, size);
 	if (text)
 		return mix_bytes(mix(hash, LEAD_TEXT), bytes, text);

@@ -16,6 +16,7 @@ struct variant {
 	uint32_t constant;  /* that f reads */
 	uint8_t immediate;  /* in f */
 	bool calls_twice;
+	bool reads_pointer; /* to the text, in place of the constant */
 	const char *name;   /* of the callee; NULL: none */
 };
 
@@ -63,7 +64,8 @@ static struct identified identify(const struct variant *v)
 	text = image_builder_put(&t.b, v->text, strlen(v->text) + 1);
 	while (image_builder_here(&t.b).v % 4)
 		image_builder_put(&t.b, "", 1);
-	constant = image_builder_u32(&t.b, v->constant);
+	constant = v->reads_pointer ? built_graph_pointer(&t, text)
+				    : image_builder_u32(&t.b, v->constant);
 	image_builder_section(&t.b, ".data", BUILT_DATA);
 	variable = image_builder_u32(&t.b, v->shifted);
 	built_graph_point(&t, rva_add(f, 3), text);
@@ -129,6 +131,18 @@ static void data_is_not_read_as_text(void **state)
 	assert_int_equal(identify(&v).content, identify(&w).content);
 }
 
+/* A pointer to data is another in each build too. */
+static void pointers_to_data_are_addresses(void **state)
+{
+	struct variant v = plain, w;
+
+	(void)state;
+	v.reads_pointer = true;
+	w = v;
+	w.shifted = true;
+	assert_int_equal(identify(&v).content, identify(&w).content);
+}
+
 /* As often as it is referred to. */
 static void callees_repeat(void **state)
 {
@@ -145,6 +159,7 @@ int main(void)
 		cmocka_unit_test(addresses_do_not_matter),
 		cmocka_unit_test(what_is_meant_does),
 		cmocka_unit_test(data_is_not_read_as_text),
+		cmocka_unit_test(pointers_to_data_are_addresses),
 		cmocka_unit_test(callees_repeat),
 	};
 
